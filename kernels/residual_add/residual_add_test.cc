@@ -29,8 +29,8 @@ TEST(ResidualAdd, RoundsToNearestEven) {
   const BFloat16 y[3] = {{0x3b80}, {0x3b81}, {0x3b80}};  // half an ulp, a little more, half an ulp
   BFloat16 out[3];
   ThreadPool pool(1);
-  Run(Context{pool, KernelsFor(Isa::kReference)},
-      ResidualAddArgs{.out = out, .x = x, .y = y, .count = 3});
+  kernels::Run(Context{pool, KernelsFor(Isa::kReference)},
+               ResidualAddArgs{.out = out, .x = x, .y = y, .count = 3});
   EXPECT_EQ(out[0].bits, 0x3f80);
   EXPECT_EQ(out[1].bits, 0x3f81);
   EXPECT_EQ(out[2].bits, 0x3f82);

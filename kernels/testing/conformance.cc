@@ -170,7 +170,7 @@ void RunConformance(const char* op, const char* file, Cases& cases) {
   for (Case& c : cases.cases_) {
     ConformanceRun run(op, c);
     const std::vector<std::byte> expected = run.Expected(false);
-    digest.Update(expected);
+    digest.Update(ByteSpan(reinterpret_cast<const uint8_t*>(expected.data()), expected.size()));
     EXPECT_TRUE(expected == run.Expected(true))
         << op << ", case \"" << c.name_ << "\": flushing changes the reference";
     for (Isa isa : isas) {
