@@ -156,7 +156,7 @@ TEST_P(ThreadPoolTest, WorkersRunUnderTheCallersFloatingPointMode) {
       all.arrive_and_wait();
     });
     const uint64_t after = FpControl();
-    const float half = tiny * 0.5f;
+    const volatile float half = tiny * 0.5f;  // not after the mode is put back
     SetFpControl(own);
     EXPECT_EQ(after, mode);
     EXPECT_THAT(modes, Each(mode));
