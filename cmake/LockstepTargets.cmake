@@ -10,7 +10,11 @@ function(lockstep_library name)
   target_link_libraries(lockstep_${name} PUBLIC ${arg_DEPS})
 endfunction()
 
-# lockstep_test(NAME name SRCS ... DEPS ... [LABELS ...]): a GoogleTest executable, run by ctest as NAME.
+add_custom_target(kernel_tests)  # what scripts/test builds for every compiler and machine
+add_custom_target(thread_tests)  # what it builds for ThreadSanitizer
+
+# lockstep_test(NAME name SRCS ... DEPS ... [LABELS ...]): a GoogleTest executable, run by ctest as NAME. Labels: "kernels"
+# if its bits depend on compiler and machine, "threads" if it starts threads.
 function(lockstep_test)
   cmake_parse_arguments(arg "" "NAME" "SRCS;DEPS;LABELS" ${ARGN})
   add_executable(${arg_NAME} ${arg_SRCS})
@@ -18,6 +22,13 @@ function(lockstep_test)
   target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPS} GTest::gmock_main)
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
   set_tests_properties(${arg_NAME} PROPERTIES LABELS "${arg_LABELS}")
+  foreach(label ${arg_LABELS})
+    if(label STREQUAL kernels)
+      add_dependencies(kernel_tests ${arg_NAME})
+    elseif(label STREQUAL threads)
+      add_dependencies(thread_tests ${arg_NAME})
+    endif()
+  endforeach()
 endfunction()
 
 # lockstep_fuzzer(NAME name SRCS ... DEPS ...): with LOCKSTEP_FUZZ a libFuzzer program; otherwise nothing.
