@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Merkle trees after RFC 6962 and RFC 9162: hashing, the two trees, and the proofs they give. The
+// verifiers stand apart, in merkle_verify.cc. See merkle.h.
+
+#include "base/merkle.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/logging.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint8_t kLeafPrefix[] = {0x00};
+constexpr uint8_t kNodePrefix[] = {0x01};
+
+// Where a tree of `size` >= 2 leaves divides: the largest power of two below `size`.
+uint64_t Split(uint64_t size) { return std::bit_floor(size - 1); }
+
+// One root over complete subtrees from left to right, each larger than the next.
+Digest FoldPeaks(std::span<const Digest> peaks) {
+  if (peaks.empty()) return Sha256(ByteSpan());
+  Digest root = peaks.back();
+  for (size_t i = peaks.size() - 1; i > 0; --i) root = MerkleNodeHash(peaks[i - 1], root);
+  return root;
+}
+
+}  // namespace
+
+Digest MerkleLeafHash(ByteSpan data) { return Sha256({kLeafPrefix, data}); }
+
+Digest MerkleLeafHash(std::initializer_list<ByteSpan> parts) {
+  static thread_local Sha256Hasher hasher;
+  hasher.Update(kLeafPrefix);
+  for (const ByteSpan part : parts) hasher.Update(part);
+  return hasher.Finish();
+}
+
+Digest MerkleNodeHash(const Digest& left, const Digest& right) {
+  return Sha256({kNodePrefix, left.bytes, right.bytes});
+}
+
+Digest MerkleRoot(std::span<const Digest> leaf_hashes) {
+  MerkleFrontier frontier;
+  for (const Digest& leaf_hash : leaf_hashes) frontier.Append(leaf_hash);
+  return frontier.Root();
+}
+
+std::vector<Digest> MerkleLeafHashes(ByteSpan data, size_t leaf_bytes, ThreadPool& pool) {
+  LOCKSTEP_CHECK(leaf_bytes > 0);
+  const size_t leaves = data.size() / leaf_bytes + (data.size() % leaf_bytes != 0);
+  std::vector<Digest> hashes(leaves);
+  // Enough leaves in a piece for its start to cost nothing beside their hashing.
+  const auto grain = static_cast<int64_t>(std::max<size_t>(1, 4096 / leaf_bytes));
+  pool.ParallelFor(static_cast<int64_t>(leaves), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const size_t start = static_cast<size_t>(i) * leaf_bytes;
+      hashes[i] = MerkleLeafHash(data.subspan(start, std::min(leaf_bytes, data.size() - start)));
+    }
+  });
+  return hashes;
+}
+
+absl::StatusOr<MerkleFrontier> MerkleFrontier::FromPeaks(uint64_t size, std::vector<Digest> peaks) {
+  if (peaks.size() != static_cast<size_t>(std::popcount(size))) {
+    return absl::InvalidArgumentError(absl::StrCat("the frontier of a Merkle tree of ", size,
+                                                   " leaves has ", std::popcount(size),
+                                                   " peaks, found ", peaks.size()));
+  }
+  MerkleFrontier frontier;
+  frontier.size_ = size;
+  frontier.peaks_ = std::move(peaks);
+  return frontier;
+}
+
+// Like adding 1 to a binary number: a carry merges two subtrees of one size.
+void MerkleFrontier::Append(const Digest& leaf_hash) {
+  Digest carry = leaf_hash;
+  for (uint64_t bits = size_; bits & 1; bits >>= 1) {
+    carry = MerkleNodeHash(peaks_.back(), carry);
+    peaks_.pop_back();
+  }
+  peaks_.push_back(carry);
+  ++size_;
+}
+
+Digest MerkleFrontier::Root() const { return FoldPeaks(peaks_); }
+
+void MerkleTree::Append(const Digest& leaf_hash) {
+  Digest hash = leaf_hash;
+  for (size_t k = 0;; ++k) {
+    if (k == levels_.size()) levels_.emplace_back();
+    std::vector<Digest>& level = levels_[k];
+    level.push_back(hash);
+    if (level.size() % 2 != 0) return;
+    hash = MerkleNodeHash(level[level.size() - 2], level[level.size() - 1]);
+  }
+}
+
+absl::StatusOr<Digest> MerkleTree::Root(uint64_t size) const {
+  if (size > this->size()) {
+    return absl::OutOfRangeError(
+        absl::StrCat("root over ", size, " leaves of a Merkle tree of ", this->size()));
+  }
+  return RangeHash(0, size);
+}
+
+// PATH(m, D[n]) of RFC 6962 section 2.1.1, from the root down.
+absl::StatusOr<std::vector<Digest>> MerkleTree::InclusionProof(uint64_t index,
+                                                               uint64_t size) const {
+  if (size > this->size() || index >= size) {
+    return absl::OutOfRangeError(absl::StrCat("inclusion proof of leaf ", index, " in ", size,
+                                              " leaves of a Merkle tree of ", this->size()));
+  }
+  std::vector<Digest> proof;
+  uint64_t begin = 0;
+  uint64_t end = size;
+  while (end - begin > 1) {
+    const uint64_t middle = begin + Split(end - begin);
+    if (index < middle) {
+      proof.push_back(RangeHash(middle, end));
+      end = middle;
+    } else {
+      proof.push_back(RangeHash(begin, middle));
+      begin = middle;
+    }
+  }
+  std::reverse(proof.begin(), proof.end());
+  return proof;
+}
+
+// PROOF(m, D[n]) and SUBPROOF(m, D[n], b) of RFC 6962 section 2.1.2, from the root down. A subtree
+// on the left edge of the old tree is that tree, whose root the verifier has.
+absl::StatusOr<std::vector<Digest>> MerkleTree::ConsistencyProof(uint64_t old_size,
+                                                                 uint64_t new_size) const {
+  if (new_size > size() || old_size > new_size) {
+    return absl::OutOfRangeError(absl::StrCat("consistency proof from ", old_size, " to ", new_size,
+                                              " leaves of a Merkle tree of ", size()));
+  }
+  std::vector<Digest> proof;
+  if (old_size == 0) return proof;
+  uint64_t begin = 0;
+  uint64_t end = new_size;
+  while (end != old_size) {
+    const uint64_t middle = begin + Split(end - begin);
+    if (old_size <= middle) {
+      proof.push_back(RangeHash(middle, end));
+      end = middle;
+    } else {
+      proof.push_back(RangeHash(begin, middle));
+      begin = middle;
+    }
+  }
+  if (begin != 0) proof.push_back(RangeHash(begin, end));
+  std::reverse(proof.begin(), proof.end());
+  return proof;
+}
+
+// The root over leaves [begin, end). `begin` is a multiple of the largest power of two that fits,
+// as it is for every subtree of an RFC 6962 tree, so complete subtrees cover the range.
+Digest MerkleTree::RangeHash(uint64_t begin, uint64_t end) const {
+  std::vector<Digest> peaks;
+  while (begin < end) {
+    const int k = std::bit_width(end - begin) - 1;
+    peaks.push_back(levels_[k][begin >> k]);
+    begin += uint64_t{1} << k;
+  }
+  return FoldPeaks(peaks);
+}
+
+}  // namespace lockstep
