@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two inner kernels that the driver in gemm_f32.cc is made of: packing a block of an operand
+// into panels, and multiplying packed panels tile by tile. For that driver alone; the operation's
+// contract is in gemm_f32.h.
+#ifndef LOCKSTEP_KERNELS_GEMM_F32_GEMM_F32_INNER_H_
+#define LOCKSTEP_KERNELS_GEMM_F32_GEMM_F32_INNER_H_
+
+#include <cstdint>
+
+#include "kernels/gemm_f32/gemm_f32.h"
+#include "kernels/range.h"
+
+namespace lockstep::kernels {
+
+// The part of c that is held in registers. Both sides are multiples of 4.
+struct GemmTile {
+  int64_t rows;
+  int64_t columns;
+};
+inline constexpr GemmTile kGemmTileAvx2 = {.rows = 4, .columns = 24};
+inline constexpr GemmTile kGemmTileAvx512 = {.rows = 12, .columns = 32};
+inline constexpr GemmTile kGemmTileNeon = {.rows = 8, .columns = 12};
+
+// Packs lanes (rows of a, or columns of b) over at most 256 values of k, snapped:
+// out[p, k, l] = Snap(lane p * width + l at k), and +0 where there is no such lane.
+struct GemmF32PackArgs {
+  float* out;         // [panels, depth, width]
+  const void* in;     // the first lane's element at the first k
+  ElementType type;   // of in
+  bool k_contiguous;  // lane l at k is in[l * stride + k], else in[k * stride + l]
+  int64_t stride;     // in elements
+  int64_t lanes;
+  int64_t depth;  // values of k
+  int64_t width;  // lanes of a panel: the tile's rows or columns
+
+  int64_t items() const { return (lanes + width - 1) / width; }  // panels
+  int64_t grain() const { return 1 + 8192 / (depth * width); }
+};
+
+// Multiplies one block of k: for every tile, acc from +0 as gemm_f32.h says, then
+// sum = add ? sums + acc : acc (which is +0 + acc, since acc is never -0). Where `last` is set, the
+// sum is stored as a result: with the canonical NaN, to `out` in bf16 unless that is null, else to
+// sums. Without `last` it goes to sums as it is.
+struct GemmF32TilesArgs {
+  float* sums;     // [rows, columns]
+  BFloat16* out;   // [rows, columns], or null
+  const float* a;  // [row panels, depth, tile rows], packed
+  const float* b;  // [column panels, depth, tile columns], packed
+  int64_t sums_stride;
+  int64_t out_stride;
+  int64_t rows;
+  int64_t columns;
+  int64_t depth;
+  GemmTile tile;  // of the instruction set that runs this
+  bool add;
+  bool last;
+
+  int64_t column_panels() const { return (columns + tile.columns - 1) / tile.columns; }
+  int64_t items() const {  // tiles: all those of a row panel, then the next row panel's
+    return (rows + tile.rows - 1) / tile.rows * column_panels();
+  }
+  int64_t grain() const { return 1 + 400000 / (depth * tile.rows * tile.columns * 2); }
+};
+
+}  // namespace lockstep::kernels
+
+#endif  // LOCKSTEP_KERNELS_GEMM_F32_GEMM_F32_INNER_H_
