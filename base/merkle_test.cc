@@ -360,7 +360,7 @@ TEST(MerkleFrontier, GoesOnFromStoredPeaks) {
 
 TEST(Merkle, LeavesOfLargeDataInParallel) {
   std::string data;
-  for (int i = 0; i < 300000; ++i) data += static_cast<char>(i * i >> 7);
+  for (uint32_t i = 0; i < 300000; ++i) data += static_cast<char>(i * i >> 7);
   for (int threads : {1, 2, 3, 5}) {
     ThreadPool pool(threads);
     for (size_t leaf_bytes : {size_t{37}, size_t{1000}, size_t{65536}, size_t{299999},
