@@ -31,6 +31,18 @@ constexpr float kLn2High = 0x1.62e4p-1f;  // 15 bits, so that n * kLn2High is ex
 constexpr float kLn2Low = 0x1.7f7d1cp-20f;
 constexpr float kRoundShift = 0x1.8p+23f;  // added and taken away: rounds to an integer
 
+// 1 + r + r^2 Q(r).
+template <class V>
+typename V::F ExpPolynomialV(typename V::F r) {
+  typename V::F p = V::Set(0x1.6ac142p-10f);
+  p = V::Fma(p, r, V::Set(0x1.123da6p-7f));
+  p = V::Fma(p, r, V::Set(0x1.555858p-5f));
+  p = V::Fma(p, r, V::Set(0x1.55548cp-3f));
+  p = V::Fma(p, r, V::Set(0x1.fffffcp-2f));
+  p = V::Fma(p, r, V::Set(1.0f));
+  return V::Fma(p, r, V::Set(1.0f));
+}
+
 // The formula without the special cases: the same bits as ExpV for x in [kExpMin, kExpMax],
 // anything elsewhere.
 template <class V>
@@ -39,13 +51,7 @@ typename V::F ExpInRangeV(typename V::F x) {
   const F t = V::Fma(x, V::Set(kLog2E), V::Set(kRoundShift));
   const F n = V::Sub(t, V::Set(kRoundShift));
   const F r = V::Fnma(n, V::Set(kLn2Low), V::Fnma(n, V::Set(kLn2High), x));
-  F p = V::Set(0x1.6ac142p-10f);
-  p = V::Fma(p, r, V::Set(0x1.123da6p-7f));
-  p = V::Fma(p, r, V::Set(0x1.555858p-5f));
-  p = V::Fma(p, r, V::Set(0x1.55548cp-3f));
-  p = V::Fma(p, r, V::Set(0x1.fffffcp-2f));
-  p = V::Fma(p, r, V::Set(1.0f));
-  p = V::Fma(p, r, V::Set(1.0f));
+  const F p = ExpPolynomialV<V>(r);
   return V::AsFloat(V::AddI(V::AsInt(p), V::template ShiftLeft<23>(V::AsInt(t))));
 }
 
