@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The Walsh-Hadamard kernels over a vector backend V with two additions (hadamard_<isa>.cc): kLog,
+// the logarithm of how many vectors a sweep may hold in registers, and Exchange<h>(x), x with lanes
+// i and i ^ h exchanged.
+//
+// Butterflies between whole vectors are done in sweeps: 2^kLog vectors are loaded, taken through
+// kLog stages in registers and written to a buffer that stays in the first cache; the last sweep
+// hands its vectors on. The stages of one element, and so its bits, are the definition's.
+#ifndef LOCKSTEP_KERNELS_HADAMARD_HADAMARD_BODY_H_
+#define LOCKSTEP_KERNELS_HADAMARD_HADAMARD_BODY_H_
+
+#include "kernels/hadamard/hadamard.h"
+#include "kernels/quantize/quantize_body.h"
+#include "kernels/scratch.h"
+#include "kernels/simd/ops.h"
+
+namespace lockstep::kernels {
+
+#define LOCKSTEP_ALWAYS_INLINE __attribute__((always_inline))
+
+// Stages kH, 2 kH, ... below kCount between the vectors x[0 .. kCount-1].
+template <class V, int kCount, int kH = 1>
+LOCKSTEP_ALWAYS_INLINE inline void Butterflies(typename V::F* x) {
+  if constexpr (kH < kCount) {
+#pragma GCC unroll 16
+    for (int pair = 0; pair < kCount / 2; ++pair) {
+      const int i = pair / kH * (2 * kH) + pair % kH;
+      const typename V::F a = x[i];
+      const typename V::F b = x[i + kH];
+      x[i] = V::Add(a, b);
+      x[i + kH] = V::Sub(a, b);
+    }
+    Butterflies<V, kCount, 2 * kH>(x);
+  }
+}
+
+// put(what the stages make of get(0 .. kCount-1)).
+template <class V, int kCount, class Get, class Put>
+LOCKSTEP_ALWAYS_INLINE inline void Sweep(Get&& get, Put&& put) {
+  typename V::F x[kCount];
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount; ++i) x[i] = get(i);
+  Butterflies<V, kCount>(x);
+  put(x);
+}
+
+// Writes vectors x to p, p + step, ...
+template <class V, int kCount>
+LOCKSTEP_ALWAYS_INLINE inline void StoreSweep(float* p, int64_t step,
+                                              const typename V::F (&x)[kCount]) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount; ++i) V::StoreRaw(p + i * step, x[i]);
+}
+
+// The largest magnitude of each lane.
+template <class V, int kCount>
+LOCKSTEP_ALWAYS_INLINE inline typename V::I AmaxSweep(const typename V::F (&x)[kCount]) {
+  typename V::I largest = MagnitudeBitsV<V>(x[0]);
+#pragma GCC unroll 16
+  for (int i = 1; i < kCount; ++i) largest = V::MaxI(largest, MagnitudeBitsV<V>(x[i]));
+  return largest;
+}
+
+template <int kValue>
+struct Constant {
+  static constexpr int value = kValue;
+};
+
+// fn(Constant<log>), log in 0 .. 4.
+template <class Fn>
+LOCKSTEP_ALWAYS_INLINE inline void WithLog(int log, Fn&& fn) {
+  switch (log) {
+    case 0:
+      return fn(Constant<0>());
+    case 1:
+      return fn(Constant<1>());
+    case 2:
+      return fn(Constant<2>());
+    case 3:
+      return fn(Constant<3>());
+    default:
+      return fn(Constant<4>());
+  }
+}
+
+// Transforms `strands` sequences of 2^log vectors: load(s, i) gives vector i of strand s; emit(s,
+// i, step, x) takes the results i, i + step, ... of strand s, as many as the array x has. buffer:
+// strands * 2^log vectors. The first sweep takes the strands in turn, so that a cache line that
+// holds several of them is fetched once.
+template <class V, class Load, class Emit>
+LOCKSTEP_ALWAYS_INLINE inline void TransformVectors(int log, int strands, float* buffer,
+                                                    Load&& load, Emit&& emit) {
+  constexpr int kCount = 1 << V::kLog;
+  if (log <= V::kLog) {
+    WithLog(log, [&](auto k) LOCKSTEP_ALWAYS_INLINE {
+      for (int s = 0; s < strands; ++s) {
+        Sweep<V, 1 << decltype(k)::value>([&](int i) LOCKSTEP_ALWAYS_INLINE { return load(s, i); },
+                                          [&](const auto& x)
+                                              LOCKSTEP_ALWAYS_INLINE { emit(s, 0, 1, x); });
+      }
+    });
+    return;
+  }
+  const int count = 1 << log;
+  for (int first = 0; first < count; first += kCount) {
+    for (int s = 0; s < strands; ++s) {
+      float* at = buffer + (s * count + first) * V::kWidth;
+      Sweep<V, kCount>([&](int i) LOCKSTEP_ALWAYS_INLINE { return load(s, first + i); },
+                       [&](const auto& x)
+                           LOCKSTEP_ALWAYS_INLINE { StoreSweep<V>(at, V::kWidth, x); });
+    }
+  }
+  for (int s = 0; s < strands; ++s) {
+    float* strand = buffer + s * count * V::kWidth;
+    int done = V::kLog;
+    for (; log - done > V::kLog; done += V::kLog) {
+      const int64_t step = V::kWidth << done;
+      for (int i = 0; i < count; i += kCount << done) {
+        for (int j = 0; j < 1 << done; ++j) {
+          float* at = strand + (i + j) * V::kWidth;
+          Sweep<V, kCount>([&](int k) LOCKSTEP_ALWAYS_INLINE { return V::Load(at + k * step); },
+                           [&](const auto& x)
+                               LOCKSTEP_ALWAYS_INLINE { StoreSweep<V>(at, step, x); });
+        }
+      }
+    }
+    WithLog(log - done, [&](auto k) LOCKSTEP_ALWAYS_INLINE {
+      const int64_t step = V::kWidth << done;
+      for (int j = 0; j < 1 << done; ++j) {
+        const float* at = strand + j * V::kWidth;
+        Sweep<V, 1 << decltype(k)::value>(
+            [&](int i) LOCKSTEP_ALWAYS_INLINE { return V::Load(at + i * step); },
+            [&](const auto& x) LOCKSTEP_ALWAYS_INLINE { emit(s, j, 1 << done, x); });
+      }
+    });
+  }
+}
+
+static inline int Log2(int64_t power) { return __builtin_ctzll(static_cast<uint64_t>(power)); }
+
+// Lane i of row h: -1 where i has bit 2^h, which takes part as the subtrahend.
+static constexpr float kSigns[4][16] = {{1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1},
+                                        {1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1},
+                                        {1, 1, 1, 1, -1, -1, -1, -1, 1, 1, 1, 1, -1, -1, -1, -1},
+                                        {1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1, -1}};
+
+// The stages h < kLanes within a vector. Multiplying by 1 or -1 is exact, so the fma rounds as the
+// addition or subtraction does.
+template <class V, int kLanes, int kStage = 0>
+LOCKSTEP_ALWAYS_INLINE inline typename V::F LaneButterflies(typename V::F x) {
+  constexpr int kH = 1 << kStage;
+  if constexpr (kH < kLanes && kH < V::kWidth) {
+    const typename V::F y = V::Fma(x, V::Load(kSigns[kStage]), V::template Exchange<kH>(x));
+    return LaneButterflies<V, kLanes, kStage + 1>(y);
+  } else {
+    return x;
+  }
+}
+
+// Transforms x[0 .. count-1] in blocks. The results are handed on in arrays of vectors: emit(i,
+// step, n, y) takes n lanes of each from elements i, i + step, ... on. buffer: block elements.
+template <class V, class T, class Emit>
+LOCKSTEP_ALWAYS_INLINE inline void TransformSpan(const T* x, int64_t count, int64_t block,
+                                                 float* buffer, Emit&& emit) {
+  using F = typename V::F;
+  if (block < V::kWidth) {
+    WithLog(Log2(block), [&](auto k) LOCKSTEP_ALWAYS_INLINE {
+      ForEachVector<V>(0, count, [&](int64_t i, auto n) {
+        const F y[1] = {LaneButterflies<V, 1 << decltype(k)::value>(SnapV<V>(V::Load(x + i, n)))};
+        emit(i, 0, n, y);
+      });
+    });
+    return;
+  }
+  const int log = Log2(block / V::kWidth);
+  for (int64_t b = 0; b < count; b += block) {
+    TransformVectors<V>(
+        log, 1, buffer,
+        [&](int, int i) LOCKSTEP_ALWAYS_INLINE {
+          return LaneButterflies<V, V::kWidth>(SnapV<V>(V::Load(x + b + i * V::kWidth)));
+        },
+        [&](int, int64_t i, int64_t step, const auto& y)
+            LOCKSTEP_ALWAYS_INLINE { emit(b + i * V::kWidth, step * V::kWidth, All{}, y); });
+  }
+}
+
+template <class V, int kCount>
+LOCKSTEP_ALWAYS_INLINE inline int SizeOf(const typename V::F (&)[kCount]) {
+  return kCount;
+}
+
+template <class V>
+void HadamardRowsBody(const HadamardRowsArgs& args, Range range) {
+  ScratchFrame scratch;
+  float* buffer = scratch.Get<float>(args.block);
+  const int64_t begin = range.begin * args.block;
+  WithFloats(args.x, [&](const auto* x) {
+    TransformSpan<V>(x + begin, (range.end - range.begin) * args.block, args.block, buffer,
+                     [&](int64_t i, int64_t step, auto n, const auto& y) LOCKSTEP_ALWAYS_INLINE {
+#pragma GCC unroll 16
+                       for (int j = 0; j < SizeOf<V>(y); ++j) {
+                         StoreV<V>(args.out + begin + i + j * step, y[j], n);
+                       }
+                     });
+  });
+}
+
+template <class V>
+void HadamardQuantizeRowsBody(const HadamardQuantizeRowsArgs& args, Range range) {
+  ScratchFrame scratch;
+  float* buffer = scratch.Get<float>(args.block);
+  float* row = scratch.Get<float>(args.cols);
+  WithFloats(args.x, [&](const auto* x) {
+    for (int64_t r = range.begin; r < range.end; ++r) {
+      typename V::I largest = V::SetI(0);
+      TransformSpan<V>(x + r * args.cols, args.cols, args.block, buffer,
+                       [&](int64_t i, int64_t step, auto n, const auto& y) LOCKSTEP_ALWAYS_INLINE {
+#pragma GCC unroll 16
+                         for (int j = 0; j < SizeOf<V>(y); ++j) {
+                           V::StoreRaw(row + i + j * step, y[j], n);
+                         }
+                         largest = V::MaxI(largest, AmaxSweep<V>(y));
+                       });
+      const float amax = FromBits(static_cast<uint32_t>(V::MaxLane(largest)));
+      Store(&args.scale[r], StepOfAmax(amax) * args.gain);
+      QuantizeSpan<V>(args.q + r * args.cols, row, 0, args.cols, QuantizerOfAmax(amax));
+    }
+  });
+}
+
+}  // namespace lockstep::kernels
+
+#endif  // LOCKSTEP_KERNELS_HADAMARD_HADAMARD_BODY_H_
