@@ -45,12 +45,19 @@ LOCKSTEP_ALWAYS_INLINE inline void Sweep(Get&& get, Put&& put) {
   put(x);
 }
 
+// fn(i, x[i]), unrolled.
+template <class V, int kCount, class Fn>
+LOCKSTEP_ALWAYS_INLINE inline void ForEachOf(const typename V::F (&x)[kCount], Fn&& fn) {
+#pragma GCC unroll 16
+  for (int i = 0; i < kCount; ++i) fn(i, x[i]);
+}
+
 // Writes vectors x to p, p + step, ...
 template <class V, int kCount>
 LOCKSTEP_ALWAYS_INLINE inline void StoreSweep(float* p, int64_t step,
                                               const typename V::F (&x)[kCount]) {
-#pragma GCC unroll 16
-  for (int i = 0; i < kCount; ++i) V::StoreRaw(p + i * step, x[i]);
+  ForEachOf<V>(
+      x, [&](int i, typename V::F y) LOCKSTEP_ALWAYS_INLINE { V::StoreRaw(p + i * step, y); });
 }
 
 // The largest magnitude of each lane.
@@ -185,11 +192,6 @@ LOCKSTEP_ALWAYS_INLINE inline void TransformSpan(const T* x, int64_t count, int6
   }
 }
 
-template <class V, int kCount>
-LOCKSTEP_ALWAYS_INLINE inline int SizeOf(const typename V::F (&)[kCount]) {
-  return kCount;
-}
-
 template <class V>
 void HadamardRowsBody(const HadamardRowsArgs& args, Range range) {
   ScratchFrame scratch;
@@ -198,10 +200,9 @@ void HadamardRowsBody(const HadamardRowsArgs& args, Range range) {
   WithFloats(args.x, [&](const auto* x) {
     TransformSpan<V>(x + begin, (range.end - range.begin) * args.block, args.block, buffer,
                      [&](int64_t i, int64_t step, auto n, const auto& y) LOCKSTEP_ALWAYS_INLINE {
-#pragma GCC unroll 16
-                       for (int j = 0; j < SizeOf<V>(y); ++j) {
-                         StoreV<V>(args.out + begin + i + j * step, y[j], n);
-                       }
+                       ForEachOf<V>(y, [&](int j, typename V::F yj) LOCKSTEP_ALWAYS_INLINE {
+                         StoreV<V>(args.out + begin + i + j * step, yj, n);
+                       });
                      });
   });
 }
@@ -216,10 +217,9 @@ void HadamardQuantizeRowsBody(const HadamardQuantizeRowsArgs& args, Range range)
       typename V::I largest = V::SetI(0);
       TransformSpan<V>(x + r * args.cols, args.cols, args.block, buffer,
                        [&](int64_t i, int64_t step, auto n, const auto& y) LOCKSTEP_ALWAYS_INLINE {
-#pragma GCC unroll 16
-                         for (int j = 0; j < SizeOf<V>(y); ++j) {
-                           V::StoreRaw(row + i + j * step, y[j], n);
-                         }
+                         ForEachOf<V>(y, [&](int j, typename V::F yj) LOCKSTEP_ALWAYS_INLINE {
+                           V::StoreRaw(row + i + j * step, yj, n);
+                         });
                          largest = V::MaxI(largest, AmaxSweep<V>(y));
                        });
       const float amax = FromBits(static_cast<uint32_t>(V::MaxLane(largest)));

@@ -54,8 +54,9 @@ void HadamardColumnsBody(const HadamardColumnsArgs& args, Range range) {
               LOCKSTEP_ALWAYS_INLINE { return SnapV<V>(V::Load(x + r * args.cols + c, n)); },
           [&](int, int64_t r, int64_t step, int64_t c, const auto& y) LOCKSTEP_ALWAYS_INLINE {
             float* at = args.out + r * args.cols + c;
-#pragma GCC unroll 16
-            for (int j = 0; j < SizeOf<V>(y); ++j) StoreV<V>(at + j * step * args.cols, y[j], n);
+            ForEachOf<V>(y, [&](int j, typename V::F yj) LOCKSTEP_ALWAYS_INLINE {
+              StoreV<V>(at + j * step * args.cols, yj, n);
+            });
           });
     });
   });
@@ -89,10 +90,9 @@ void HadamardQuantizePanel(const HadamardQuantizeColumnsArgs& args, int64_t firs
           const F inverse = V::Load(panel.inverse + (c - first), n);
           const F bound = V::Load(panel.bound + (c - first), n);
           int8_t* at = args.q + r * args.cols + c;
-#pragma GCC unroll 16
-          for (int j = 0; j < SizeOf<V>(y); ++j) {
-            V::StoreI(at + j * step * args.cols, QuantizeV<V>(y[j], inverse, bound), n);
-          }
+          ForEachOf<V>(y, [&](int j, F yj) LOCKSTEP_ALWAYS_INLINE {
+            V::StoreI(at + j * step * args.cols, QuantizeV<V>(yj, inverse, bound), n);
+          });
         });
   });
 }
