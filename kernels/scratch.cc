@@ -71,8 +71,8 @@ thread_local Stack stack;
 
 }  // namespace
 
-void* ScratchPush(size_t bytes) { return stack.Push(bytes); }
-size_t ScratchMark() { return stack.top(); }
-void ScratchRelease(size_t mark) { stack.Release(mark); }
+void* ScratchPush(size_t bytes) noexcept { return stack.Push(bytes); }
+size_t ScratchMark() noexcept { return stack.top(); }
+void ScratchRelease(size_t mark) noexcept { stack.Release(mark); }
 
 }  // namespace lockstep::kernels

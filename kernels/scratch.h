@@ -11,10 +11,10 @@
 namespace lockstep::kernels {
 
 // `bytes` of this thread's scratch, 64-byte aligned, uninitialised; for ScratchFrame's use.
-void* ScratchPush(size_t bytes);
+void* ScratchPush(size_t bytes) noexcept;
 // What this thread's stack holds now, and cutting it back to that.
-size_t ScratchMark();
-void ScratchRelease(size_t mark);
+size_t ScratchMark() noexcept;
+void ScratchRelease(size_t mark) noexcept;
 
 namespace {  // local to each file: see the note on linkage in kernels/simd/scalar.h
 

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention, forward and backward, against PyTorch's masked softmax. Work counts the visible pairs
+// of query and key: 4 Dh operations each in the forward, 10 Dh in the backward. PyTorch is credited
+// with the same work, though its matrices are whole.
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/logging.h"
+#include "bench/harness.h"
+#include "kernels/attention/attention.h"
+
+extern char** environ;
+
+namespace lockstep::kernels {
+namespace {
+
+// bench/pytorch_attention.py in a process of its own.
+class PyTorch {
+ public:
+  explicit PyTorch(int threads) {
+    int to_child[2];
+    int from_child[2];
+    LOCKSTEP_CHECK(pipe2(to_child, O_CLOEXEC) == 0 && pipe2(from_child, O_CLOEXEC) == 0,
+                   "no pipes for the peer");
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, to_child[0], 0);
+    posix_spawn_file_actions_adddup2(&actions, from_child[1], 1);
+    // OpenBLAS's OpenMP flavour shares PyTorch's threads; the BLAS alternatives may name another.
+    const std::string command = absl::StrCat(
+        "unset OMP_WAIT_POLICY; "
+        "export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-openmp OMP_NUM_THREADS=",
+        threads, " OPENBLAS_NUM_THREADS=", threads,
+        "; exec /usr/bin/python3 " LOCKSTEP_SOURCE_DIR "/bench/pytorch_attention.py 2>/dev/null");
+    const char* argv[] = {"sh", "-c", command.c_str(), nullptr};
+    LOCKSTEP_CHECK(
+        posix_spawn(&pid_, "/bin/sh", &actions, nullptr, const_cast<char**>(argv), environ) == 0,
+        "cannot start the peer");
+    posix_spawn_file_actions_destroy(&actions);
+    close(to_child[0]);
+    close(from_child[1]);
+    requests_ = fdopen(to_child[1], "w");
+    answers_ = fdopen(from_child[0], "r");
+  }
+  ~PyTorch() {
+    std::fclose(requests_);
+    std::fclose(answers_);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  // False if there is no PyTorch here.
+  bool Ask(const std::string& request) {
+    std::fprintf(requests_, "%s\n", request.c_str());
+    std::fflush(requests_);
+    char answer[16];
+    return std::fgets(answer, sizeof(answer), answers_) != nullptr;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  FILE* requests_;
+  FILE* answers_;
+};
+
+double VisiblePairs(const AttentionShape& shape) {
+  double pairs = 0;
+  for (int64_t i = 0; i < shape.tokens; ++i) {
+    pairs += static_cast<double>(shape.window > 0 && i >= shape.window ? shape.window : i + 1);
+  }
+  return pairs * static_cast<double>(shape.batch * shape.query_heads);
+}
+
+struct Problem {
+  explicit Problem(const AttentionShape& shape)
+      : stride((shape.query_heads + 2 * shape.kv_heads) * shape.head_dim),
+        qkv(shape.batch * shape.tokens * stride),
+        dqkv(qkv.size()),
+        out(shape.batch * shape.tokens * shape.query_heads * shape.head_dim),
+        dout(out.size()),
+        lse(shape.batch * shape.tokens * shape.query_heads) {
+    uint32_t state = 1;
+    const auto fill = [&](std::vector<BFloat16>& x) {
+      for (BFloat16& value : x) {
+        state = state * 1664525u + 1013904223u;
+        Store(&value, static_cast<float>(static_cast<int32_t>(state)) * 0x1p-30f);
+      }
+    };
+    fill(qkv);
+    fill(dout);
+    const int64_t kv = shape.query_heads * shape.head_dim;
+    const int64_t width = shape.kv_heads * shape.head_dim;
+    forward = {.out = out.data(),
+               .lse = lse.data(),
+               .q = qkv.data(),
+               .k = qkv.data() + kv,
+               .v = qkv.data() + kv + width,
+               .stride = stride,
+               .shape = shape,
+               .int8_pv = true};
+    backward = {.dq = dqkv.data(),
+                .dk = dqkv.data() + kv,
+                .dv = dqkv.data() + kv + width,
+                .gradient_stride = stride,
+                .dout = dout.data(),
+                .q = forward.q,
+                .k = forward.k,
+                .v = forward.v,
+                .stride = stride,
+                .lse = lse.data(),
+                .shape = shape};
+  }
+
+  int64_t stride;
+  std::vector<BFloat16> qkv;
+  std::vector<BFloat16> dqkv;
+  std::vector<BFloat16> out;
+  std::vector<BFloat16> dout;
+  std::vector<float> lse;
+  AttentionForwardArgs forward;
+  AttentionBackwardArgs backward;
+};
+
+std::string NameOf(Isa isa, const AttentionShape& shape, int threads) {
+  return absl::StrCat(std::string(IsaName(isa)), " Dh", shape.head_dim, " T", shape.tokens,
+                      shape.window > 0 ? absl::StrCat(" W", shape.window) : "", " ", threads, "T");
+}
+
+// AVX2 at the longer shapes runs alone: the peer's turns there take minutes.
+LOCKSTEP_BENCH(attention, "attention forward and backward, against PyTorch's masked softmax", b) {
+  for (int threads : {1, 2}) {
+    PyTorch peer(threads);
+    for (int64_t head_dim : {64, 128}) {
+      for (int64_t tokens : {512, 1024, 2048, 4096}) {
+        const AttentionShape shape = {1, tokens, 8, 2, head_dim, 0};
+        Problem problem(shape);
+        const bool has_peer = peer.Ask(absl::StrCat("case ", head_dim, " 8 2 ", tokens, " 0"));
+        bool first = true;
+        for (Isa isa : bench::Bench::Isas()) {
+          const Context context = b.ContextOf(isa, threads);
+          const bool compare = has_peer && (first || tokens <= 1024);
+          b.Compare({.name = NameOf(isa, shape, threads),
+                     .unit = "GFLOP/s",
+                     .work = 14.0 * static_cast<double>(head_dim) * VisiblePairs(shape),
+                     .ours =
+                         [&] {
+                           Run(context, problem.forward);
+                           Run(context, problem.backward);
+                         },
+                     .peer = compare ? "PyTorch fp32" : "",
+                     .peer_call = compare ? std::function<void()>([&] { peer.Ask("run"); })
+                                          : std::function<void()>()});
+          first = false;
+        }
+      }
+    }
+  }
+}
+
+LOCKSTEP_BENCH(attention_parts, "attention: forward (int8 and f32 P·V) and backward, windows", b) {
+  for (int threads : {1, 2}) {
+    for (int64_t head_dim : {64, 128}) {
+      for (const auto& [tokens, window] :
+           {std::pair<int64_t, int64_t>{512, 0}, {4096, 0}, {4096, 512}}) {
+        const AttentionShape shape = {1, tokens, 8, 2, head_dim, window};
+        Problem problem(shape);
+        AttentionForwardArgs forward_f32 = problem.forward;
+        forward_f32.int8_pv = false;
+        const double work = static_cast<double>(head_dim) * VisiblePairs(shape);
+        for (Isa isa : bench::Bench::Isas()) {
+          const Context context = b.ContextOf(isa, threads);
+          const std::string name = NameOf(isa, shape, threads);
+          const auto row = [&](const char* what, double operations, const auto& args) {
+            b.Compare({.name = absl::StrCat(name, " ", what),
+                       .unit = "GFLOP/s",
+                       .work = operations * work,
+                       .ours = [&] { Run(context, args); },
+                       .peer = "",
+                       .peer_call = {}});
+          };
+          row("forward int8", 4, problem.forward);
+          row("forward f32", 4, forward_f32);
+          row("backward", 10, problem.backward);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::kernels
