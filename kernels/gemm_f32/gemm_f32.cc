@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "kernels/context.h"
 #include "kernels/gemm_f32/gemm_f32_inner.h"
 #include "kernels/scratch.h"
 #include "kernels/sums.h"
@@ -18,9 +19,9 @@
 namespace lockstep::kernels {
 namespace {
 
-constexpr int64_t kRowsMax = 3072;      // of a, packed: 3 MiB
-constexpr int64_t kColumnsMax = 4096;   // of c, while all blocks of k are added to them
-constexpr int64_t kBlockColumns = 480;  // of b, packed: 480 KiB
+constexpr int64_t kRowsMax = 3072;     // of a, packed: 3 MiB
+constexpr int64_t kColumnsMax = 4096;  // of c, while all blocks of k are added to them
+constexpr int64_t kBlockMax = 576;     // columns of b, packed: 576 KiB
 
 GemmTile TileOf(Isa isa) {
   switch (isa) {
@@ -55,8 +56,10 @@ class Part {
         j0_(j0),
         columns_(columns) {
     const int64_t depth = std::min(args.k, kDepth);
+    const int64_t blocks = (columns + kBlockMax - 1) / kBlockMax;
+    block_columns_ = RoundUp((columns + blocks - 1) / blocks, tile_.columns);
     packed_a_ = frame_.Get<float>(RoundUp(rows, tile_.rows) * depth);
-    packed_b_ = frame_.Get<float>(RoundUp(std::min(columns, kBlockColumns), tile_.columns) * depth);
+    packed_b_ = frame_.Get<float>(block_columns_ * depth);
     const int64_t at = i0 * args.c.stride + j0;
     if (args.c.type == ElementType::kFloat32) {
       sums_ = static_cast<float*>(args.c.data) + at;
@@ -75,24 +78,24 @@ class Part {
  private:
   void MultiplyBlock(int64_t k0) {
     const int64_t depth = std::min(kDepth, args_.k - k0);
-    kernels::Run(context_, GemmF32PackArgs{.out = packed_a_,
-                                           .in = At(args_.a, i0_, k0),
-                                           .type = args_.a.type,
-                                           .k_contiguous = !args_.a.transposed,
-                                           .stride = args_.a.stride,
-                                           .lanes = rows_,
-                                           .depth = depth,
-                                           .width = tile_.rows});
-    for (int64_t j = 0; j < columns_; j += kBlockColumns) {
-      const int64_t columns = std::min(kBlockColumns, columns_ - j);
-      kernels::Run(context_, GemmF32PackArgs{.out = packed_b_,
-                                             .in = At(args_.b, k0, j0_ + j),
-                                             .type = args_.b.type,
-                                             .k_contiguous = args_.b.transposed,
-                                             .stride = args_.b.stride,
-                                             .lanes = columns,
-                                             .depth = depth,
-                                             .width = tile_.columns});
+    for (int64_t j = 0; j < columns_; j += block_columns_) {
+      const int64_t columns = std::min(block_columns_, columns_ - j);
+      Pack({.out = packed_a_,
+            .in = At(args_.a, i0_, k0),
+            .type = args_.a.type,
+            .k_contiguous = !args_.a.transposed,
+            .stride = args_.a.stride,
+            .lanes = j == 0 ? rows_ : 0,  // packed already for the later columns
+            .depth = depth,
+            .width = tile_.rows},
+           {.out = packed_b_,
+            .in = At(args_.b, k0, j0_ + j),
+            .type = args_.b.type,
+            .k_contiguous = args_.b.transposed,
+            .stride = args_.b.stride,
+            .lanes = columns,
+            .depth = depth,
+            .width = tile_.columns});
       kernels::Run(context_, GemmF32TilesArgs{.sums = sums_ == nullptr ? nullptr : sums_ + j,
                                               .out = out_ == nullptr ? nullptr : out_ + j,
                                               .a = packed_a_,
@@ -108,6 +111,18 @@ class Part {
     }
   }
 
+  // Both at once, so that the threads meet once.
+  void Pack(const GemmF32PackArgs& a, const GemmF32PackArgs& b) {
+    const int64_t a_items = a.lanes > 0 ? a.items() : 0;
+    const int64_t grain = a_items > 0 ? std::min(a.grain(), b.grain()) : b.grain();
+    context_.ParallelFor(a_items + b.items(), grain, [&](int64_t begin, int64_t end) {
+      if (begin < a_items) context_.kernels.GemmF32Pack(a, {begin, std::min(end, a_items)});
+      if (end > a_items) {
+        context_.kernels.GemmF32Pack(b, {std::max(begin, a_items) - a_items, end - a_items});
+      }
+    });
+  }
+
   ScratchFrame frame_;
   const Context& context_;
   const GemmF32Args& args_;
@@ -116,6 +131,7 @@ class Part {
   const int64_t rows_;
   const int64_t j0_;
   const int64_t columns_;
+  int64_t block_columns_;  // of b, packed at a time
   float* packed_a_;
   float* packed_b_;
   float* sums_ = nullptr;

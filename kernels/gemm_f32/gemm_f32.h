@@ -8,10 +8,11 @@
 
 #include <cstdint>
 
-#include "kernels/context.h"
 #include "kernels/numeric.h"
 
 namespace lockstep::kernels {
+
+struct Context;
 
 // What a matrix is made of.
 enum class ElementType : uint8_t { kFloat32, kBFloat16 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inner kernels of the f32 matrix product for AVX-512: tiles of 12 rows by 2 vectors.
+// The inner kernels of the f32 matrix product for AVX-512: tiles of 4 rows by 6 vectors.
 #include "kernels/gemm_f32/gemm_f32_body.h"
 #include "kernels/simd/avx512.h"
 

@@ -45,29 +45,40 @@ static inline void PackLanes(float* out, const T* in, int64_t left) {
   }
 }
 
+// Asks for the line at p, which need not exist.
+template <class T>
+static inline void Prefetch(const T* p, int64_t offset) {
+  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) +
+                                                   static_cast<uintptr_t>(offset) * sizeof(T)));
+}
+
+// Eights of k: reading goes along the rows in memory, and meanwhile the next eight are fetched.
 template <class G, class T, int kWidth>
-static void PackSideBySide(const GemmF32PackArgs& args, Range panels) {
-  // So many rows at a time that reading goes along the rows in memory and not down the columns.
-  constexpr int64_t kRowsAtOnce = 16;
+static void PackSideBySide(const GemmF32PackArgs& args, Range eights) {
+  constexpr int kLine = 64 / sizeof(T);
   const T* in = static_cast<const T*>(args.in);
-  for (int64_t k0 = 0; k0 < args.depth; k0 += kRowsAtOnce) {
-    const int64_t k1 = Least(k0 + kRowsAtOnce, args.depth);
-    for (int64_t p = panels.begin; p < panels.end; ++p) {
+  for (int64_t k0 = 8 * eights.begin; k0 < Least(8 * eights.end, args.depth); k0 += 8) {
+    const int64_t k1 = Least(k0 + 8, args.depth);
+    for (int64_t p = 0; p < args.panels(); ++p) {
       for (int64_t k = k0; k < k1; ++k) {
-        PackLanes<G, T, kWidth>(args.out + (p * args.depth + k) * kWidth,
-                                in + k * args.stride + p * kWidth, args.lanes - p * kWidth);
+        const T* from = in + k * args.stride + p * kWidth;
+        for (int l = 0; l < kWidth; l += kLine) Prefetch(from, 8 * args.stride + l);
+        PackLanes<G, T, kWidth>(args.out + (p * args.depth + k) * kWidth, from,
+                                args.lanes - p * kWidth);
       }
     }
   }
 }
 
-// Lanes l ... l + 3 of V::kWidth values of k (n of them: All{} or a count), from rows along k.
+// Four lanes (fewer, if `lanes` is) at V::kWidth values of k (n of them: All{} or a count), from
+// rows along k.
 template <class G, int kWidth, class T, class N>
 static inline void PackFour(float* out, const T* in, int64_t stride, int64_t lanes, N n) {
   using V = typename G::V;
   typename V::F quad[4];
 #pragma GCC unroll 4
   for (int l = 0; l < 4; ++l) {
+    Prefetch(in, (4 + l) * stride);  // the next four
     quad[l] = l < lanes ? SnapV<V>(V::Load(in + l * stride, n)) : V::Set(0.0f);
   }
   G::Transpose4(quad);  // quad[c] holds k = c, 4 + c, ...
@@ -90,38 +101,35 @@ static inline void PackFour(float* out, const T* in, int64_t stride, int64_t lan
 }
 
 template <class G, class T, int kWidth>
-static void PackAlongK(const GemmF32PackArgs& args, Range panels) {
+static void PackAlongK(const GemmF32PackArgs& args, Range quads) {
   using V = typename G::V;
-  for (int64_t p = panels.begin; p < panels.end; ++p) {
-    float* out = args.out + p * args.depth * kWidth;
-    for (int64_t l = 0; l < kWidth; l += 4) {
-      const int64_t lane = p * kWidth + l;
-      const T* in = static_cast<const T*>(args.in) + lane * args.stride;
-      ForEachVector<V>(0, args.depth, [&](int64_t k, auto n) {
-        PackFour<G, kWidth>(out + k * kWidth + l, in + k, args.stride, args.lanes - lane, n);
-      });
-    }
+  for (int64_t lane = 4 * quads.begin; lane < 4 * quads.end; lane += 4) {
+    const T* in = static_cast<const T*>(args.in) + lane * args.stride;
+    float* out = args.out + lane / kWidth * kWidth * args.depth + lane % kWidth;
+    ForEachVector<V>(0, args.depth, [&](int64_t k, auto n) {
+      PackFour<G, kWidth>(out + k * kWidth, in + k, args.stride, args.lanes - lane, n);
+    });
   }
 }
 
 template <class G, int kWidth>
-static void PackPanels(const GemmF32PackArgs& args, Range panels) {
+static void PackItems(const GemmF32PackArgs& args, Range items) {
   if (args.type == ElementType::kFloat32) {
-    args.k_contiguous ? PackAlongK<G, float, kWidth>(args, panels)
-                      : PackSideBySide<G, float, kWidth>(args, panels);
+    args.k_contiguous ? PackAlongK<G, float, kWidth>(args, items)
+                      : PackSideBySide<G, float, kWidth>(args, items);
   } else {
-    args.k_contiguous ? PackAlongK<G, BFloat16, kWidth>(args, panels)
-                      : PackSideBySide<G, BFloat16, kWidth>(args, panels);
+    args.k_contiguous ? PackAlongK<G, BFloat16, kWidth>(args, items)
+                      : PackSideBySide<G, BFloat16, kWidth>(args, items);
   }
 }
 
 template <class G>
-static void GemmF32PackBody(const GemmF32PackArgs& args, Range panels) {
+static void GemmF32PackBody(const GemmF32PackArgs& args, Range items) {
   constexpr int kColumns = G::kVectors * G::V::kWidth;
   if (args.width == kColumns) {
-    PackPanels<G, kColumns>(args, panels);
+    PackItems<G, kColumns>(args, items);
   } else {
-    PackPanels<G, G::kRows>(args, panels);
+    PackItems<G, G::kRows>(args, items);
   }
 }
 
@@ -146,39 +154,39 @@ static inline void StoreSum(const GemmF32TilesArgs& args, float* sum, BFloat16* 
   }
 }
 
-// kRows rows, a multiple of 4, and kVectors vectors of one tile; `rows` and `columns` are how much
-// of c there is from here on.
-template <class G, int kRows, int kVectors>
+// The rows and kVectors vectors of one tile; `rows` and `columns` are how much of c there is from
+// here on.
+template <class G, int kVectors>
 static void Tile(const GemmF32TilesArgs& args, const float* a, const float* b, float* sums,
                  BFloat16* out, int64_t rows, int64_t columns) {
   using V = typename G::V;
+  constexpr int kRows = G::kRows;
   constexpr int kColumns = kVectors * V::kWidth;
-  if (args.add || !args.last || args.out == nullptr) {
-    // The lines of c come in while the block is being multiplied.
-    for (int64_t r = 0; r < Least(rows, kRows); ++r) {
-      for (int64_t j = 0; j < Least(columns, kColumns); j += 16) {
-        __builtin_prefetch(sums + r * args.sums_stride + j, 1);
-      }
-    }
-  }
   typename V::F acc[kRows][kVectors];
 #pragma GCC unroll 32
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 32
     for (int v = 0; v < kVectors; ++v) acc[r][v] = V::Set(0.0f);
   }
-  for (int64_t k = 0; k < args.depth; ++k) {
-    typename V::F column[kVectors];
+  // Steps of k, between which the lines of c are asked for, a row at a time: all at once they would
+  // hold up the operands. All are on their way when half of the work is done.
+  const int64_t step = args.depth / (2 * kRows) + 1;
+  for (int64_t k = 0, row = 0; k < args.depth; ++row) {
 #pragma GCC unroll 32
-    for (int v = 0; v < kVectors; ++v) column[v] = V::Load(b + v * V::kWidth);
+    for (int j = 0; j < kColumns; j += 16) Prefetch(sums, row * args.sums_stride + j);
+    for (const int64_t end = Least(k + step, args.depth); k < end; ++k) {
+      typename V::F column[kVectors];
 #pragma GCC unroll 32
-    for (int r = 0; r < kRows; ++r) {
-      const typename V::F row = V::Set(a[r]);
+      for (int v = 0; v < kVectors; ++v) column[v] = V::Load(b + v * V::kWidth);
 #pragma GCC unroll 32
-      for (int v = 0; v < kVectors; ++v) acc[r][v] = V::Fma(row, column[v], acc[r][v]);
+      for (int r = 0; r < kRows; ++r) {
+        const typename V::F row_a = V::Set(a[r]);
+#pragma GCC unroll 32
+        for (int v = 0; v < kVectors; ++v) acc[r][v] = V::Fma(row_a, column[v], acc[r][v]);
+      }
+      a += kRows;
+      b += G::kVectors * V::kWidth;
     }
-    a += G::kRows;
-    b += G::kVectors * V::kWidth;
   }
   if (rows >= kRows && columns >= kColumns && args.out == nullptr) {
     const auto each = [&](auto&& store) {
@@ -215,35 +223,29 @@ static void Tile(const GemmF32TilesArgs& args, const float* a, const float* b, f
   }
 }
 
-// The smallest tile that holds what is left of c.
-template <class G, int kRows, int kVectors>
+// The narrowest tile that holds the columns that are left.
+template <class G, int kVectors>
 static inline void FittingTile(const GemmF32TilesArgs& args, const float* a, const float* b,
                                float* sums, BFloat16* out, int64_t rows, int64_t columns) {
-  if constexpr (kRows > 4) {
-    if (rows <= kRows - 4) {
-      return FittingTile<G, kRows - 4, kVectors>(args, a, b, sums, out, rows, columns);
-    }
-  }
   if constexpr (kVectors > 1) {
     if (columns <= (kVectors - 1) * G::V::kWidth) {
-      return FittingTile<G, kRows, kVectors - 1>(args, a, b, sums, out, rows, columns);
+      return FittingTile<G, kVectors - 1>(args, a, b, sums, out, rows, columns);
     }
   }
-  Tile<G, kRows, kVectors>(args, a, b, sums, out, rows, columns);
+  Tile<G, kVectors>(args, a, b, sums, out, rows, columns);
 }
 
 template <class G>
 static void GemmF32TilesBody(const GemmF32TilesArgs& args, Range tiles) {
-  constexpr int64_t kRows = G::kRows;
   constexpr int64_t kColumns = G::kVectors * G::V::kWidth;
   const int64_t panels = args.column_panels();
   for (int64_t t = tiles.begin; t < tiles.end; ++t) {
-    const int64_t i = t / panels * kRows;
+    const int64_t i = t / panels * G::kRows;
     const int64_t j = t % panels * kColumns;
-    FittingTile<G, G::kRows, G::kVectors>(args, args.a + i * args.depth, args.b + j * args.depth,
-                                          Offset(args.sums, i * args.sums_stride + j),
-                                          Offset(args.out, i * args.out_stride + j), args.rows - i,
-                                          args.columns - j);
+    FittingTile<G, G::kVectors>(args, args.a + i * args.depth, args.b + j * args.depth,
+                                Offset(args.sums, i * args.sums_stride + j),
+                                Offset(args.out, i * args.out_stride + j), args.rows - i,
+                                args.columns - j);
   }
 }
 

@@ -13,14 +13,14 @@
 
 namespace lockstep::kernels {
 
-// The part of c that is held in registers. Both sides are multiples of 4.
+// The part of c that is held in registers: so many rows by so many columns.
 struct GemmTile {
   int64_t rows;
   int64_t columns;
 };
 inline constexpr GemmTile kGemmTileAvx2 = {.rows = 4, .columns = 24};
-inline constexpr GemmTile kGemmTileAvx512 = {.rows = 12, .columns = 32};
-inline constexpr GemmTile kGemmTileNeon = {.rows = 8, .columns = 12};
+inline constexpr GemmTile kGemmTileAvx512 = {.rows = 4, .columns = 96};
+inline constexpr GemmTile kGemmTileNeon = {.rows = 4, .columns = 24};
 
 // Packs lanes (rows of a, or columns of b) over at most 256 values of k, snapped:
 // out[p, k, l] = Snap(lane p * width + l at k), and +0 where there is no such lane.
@@ -32,10 +32,12 @@ struct GemmF32PackArgs {
   int64_t stride;     // in elements
   int64_t lanes;
   int64_t depth;  // values of k
-  int64_t width;  // lanes of a panel: the tile's rows or columns
+  int64_t width;  // lanes of a panel: the tile's rows or columns; a multiple of 4
 
-  int64_t items() const { return (lanes + width - 1) / width; }  // panels
-  int64_t grain() const { return 1 + 8192 / (depth * width); }
+  int64_t panels() const { return (lanes + width - 1) / width; }
+  // Four lanes where k is contiguous, else eight values of k.
+  int64_t items() const { return k_contiguous ? panels() * width / 4 : (depth + 7) / 8; }
+  int64_t grain() const { return 1 + 4096 / (k_contiguous ? 4 * depth : 8 * lanes); }
 };
 
 // Multiplies one block of k: for every tile, acc from +0 as gemm_f32.h says, then

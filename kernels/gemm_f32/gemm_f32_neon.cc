@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The inner kernels of the f32 matrix product for NEON: tiles of 8 rows by 3 vectors.
+// The inner kernels of the f32 matrix product for NEON: tiles of 4 rows by 6 vectors.
 #include "kernels/gemm_f32/gemm_f32_body.h"
 #include "kernels/simd/neon.h"
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "kernels/sums.h"
+#include "kernels/context.h"
 #include "kernels/testing/conformance.h"
 #include "kernels/testing/isas.h"
 
