@@ -14,7 +14,7 @@
 namespace lockstep::kernels {
 namespace {
 
-// Packed bytes of a block of A or B, and of the panels of A that should stay in a core's own cache.
+// Packed bytes of a block of A or B, and of the panels of B that should stay in a core's own cache.
 constexpr int64_t kBlockBytes = int64_t{8} << 20;
 constexpr int64_t kChunkBytes = int64_t{512} << 10;
 // A block of A has at least so many rows, however deep: packing B again for each costs little then.
@@ -99,7 +99,7 @@ void GemmI8(const Context& context, const GemmI8Args& args) {
                                       .m_count = m_count,
                                       .n_first = n,
                                       .n_count = n_count,
-                                      .a_chunk = std::max<int64_t>(1, kChunkBytes / a.pitch),
+                                      .b_chunk = std::max<int64_t>(1, kChunkBytes / b.pitch),
                                       .a_panel_count = a.Panels(m_count),
                                       .b_panel_count = b.Panels(n_count)});
     }

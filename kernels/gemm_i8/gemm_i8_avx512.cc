@@ -89,10 +89,11 @@ struct GemmI8Avx512 {
     _mm512_storeu_si512(corrections + 16, _mm512_sub_epi32(zero, _mm512_slli_epi32(sum1, 7)));
   }
 
-  // The accumulators stay in registers only if every loop over them is unrolled.
+  // The accumulators stay in registers only if every loop over them is unrolled. Long enough not to
+  // be inlined in every place.
   template <int kRows>
-  static void MultiplyRows(const std::byte* a, const std::byte* b, int64_t groups,
-                           const int32_t* corrections, int32_t* out, int64_t ld) {
+  [[gnu::noinline]] static void MultiplyRows(const std::byte* a, const std::byte* b, int64_t groups,
+                                             const int32_t* corrections, int32_t* out, int64_t ld) {
     __m512i acc[kRows][2];
 #pragma GCC unroll 32
     for (int r = 0; r < kRows; ++r) {

@@ -151,16 +151,16 @@ void GemmI8StoreFloats(T* out, const GemmI8Args& gemm, const int32_t* tile, int6
   }
 }
 
-// Tile `item`: chunks of A's panels, in them panels of B, in them the chunk's panels of A.
+// Tile `item`: chunks of B's panels, in them panels of A, in them the chunk's panels of B, so that
+// rows of the output are written along.
 template <class K>
 void GemmI8MultiplyOne(const GemmI8MultiplyArgs& args, int64_t item) {
   constexpr GemmI8Tile kTile = K::kTile;
-  const int64_t b_panels = args.b_panel_count;
-  const int64_t chunk = item / (args.a_chunk * b_panels);
-  const int64_t chunk_panels = Smaller(args.a_chunk, args.a_panel_count - chunk * args.a_chunk);
-  const int64_t in_chunk = item - chunk * args.a_chunk * b_panels;
-  const int64_t b_panel = in_chunk / chunk_panels;
-  const int64_t a_panel = chunk * args.a_chunk + in_chunk % chunk_panels;
+  const int64_t chunk = item / (args.b_chunk * args.a_panel_count);
+  const int64_t in_chunk = item - chunk * args.b_chunk * args.a_panel_count;
+  const int64_t chunk_panels = Smaller(args.b_chunk, args.b_panel_count - chunk * args.b_chunk);
+  const int64_t a_panel = in_chunk / chunk_panels;
+  const int64_t b_panel = chunk * args.b_chunk + in_chunk % chunk_panels;
 
   const int64_t rows = Smaller(kTile.rows, args.m_count - a_panel * kTile.rows);
   const int64_t columns = Smaller(kTile.columns, args.n_count - b_panel * kTile.columns);

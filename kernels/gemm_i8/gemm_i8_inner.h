@@ -67,7 +67,7 @@ struct GemmI8MultiplyArgs {
   int64_t m_count;
   int64_t n_first;
   int64_t n_count;
-  int64_t a_chunk;  // panels of A that meet a panel of B before the next does: they stay in L2
+  int64_t b_chunk;  // panels of B that meet a panel of A before the next does: they stay in L2
   int64_t a_panel_count;
   int64_t b_panel_count;
 
