@@ -65,6 +65,20 @@ struct Avx2 {
   static void StoreRaw(float* p, F x, int n) {
     _mm256_maskstore_ps(p, _mm256_castps_si256(FirstLanes(n)), x);
   }
+  static void StoreInterleavedRaw(float* p, F a, F b, F c, F d) {
+    const F ac0 = _mm256_unpacklo_ps(a, c);  // a0 c0 a1 c1 in each half
+    const F ac1 = _mm256_unpackhi_ps(a, c);
+    const F bd0 = _mm256_unpacklo_ps(b, d);
+    const F bd1 = _mm256_unpackhi_ps(b, d);
+    const F lane04 = _mm256_unpacklo_ps(ac0, bd0);
+    const F lane15 = _mm256_unpackhi_ps(ac0, bd0);
+    const F lane26 = _mm256_unpacklo_ps(ac1, bd1);
+    const F lane37 = _mm256_unpackhi_ps(ac1, bd1);
+    _mm256_storeu_ps(p, _mm256_permute2f128_ps(lane04, lane15, 0x20));
+    _mm256_storeu_ps(p + 8, _mm256_permute2f128_ps(lane26, lane37, 0x20));
+    _mm256_storeu_ps(p + 16, _mm256_permute2f128_ps(lane04, lane15, 0x31));
+    _mm256_storeu_ps(p + 24, _mm256_permute2f128_ps(lane26, lane37, 0x31));
+  }
   static I LoadI(const int32_t* p, All = {}) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }

@@ -37,6 +37,23 @@ struct Avx512 {
   }
   static void StoreRaw(float* p, F x, All = {}) { _mm512_storeu_ps(p, x); }
   static void StoreRaw(float* p, F x, int n) { _mm512_mask_storeu_ps(p, FirstLanes(n), x); }
+  static void StoreInterleavedRaw(float* p, F a, F b, F c, F d) {
+    const F ac0 = _mm512_unpacklo_ps(a, c);  // a0 c0 a1 c1 in each quarter
+    const F ac1 = _mm512_unpackhi_ps(a, c);
+    const F bd0 = _mm512_unpacklo_ps(b, d);
+    const F bd1 = _mm512_unpackhi_ps(b, d);
+    const F lane[4] = {_mm512_unpacklo_ps(ac0, bd0), _mm512_unpackhi_ps(ac0, bd0),
+                       _mm512_unpacklo_ps(ac1, bd1), _mm512_unpackhi_ps(ac1, bd1)};
+    // lane[k] holds lanes k, k + 4, k + 8, k + 12: a transposition of quarters is left.
+    const F low01 = _mm512_shuffle_f32x4(lane[0], lane[1], 0x44);
+    const F high01 = _mm512_shuffle_f32x4(lane[0], lane[1], 0xee);
+    const F low23 = _mm512_shuffle_f32x4(lane[2], lane[3], 0x44);
+    const F high23 = _mm512_shuffle_f32x4(lane[2], lane[3], 0xee);
+    _mm512_storeu_ps(p, _mm512_shuffle_f32x4(low01, low23, 0x88));
+    _mm512_storeu_ps(p + 16, _mm512_shuffle_f32x4(low01, low23, 0xdd));
+    _mm512_storeu_ps(p + 32, _mm512_shuffle_f32x4(high01, high23, 0x88));
+    _mm512_storeu_ps(p + 48, _mm512_shuffle_f32x4(high01, high23, 0xdd));
+  }
   static I LoadI(const int32_t* p, All = {}) { return _mm512_loadu_si512(p); }
   static I LoadI(const int32_t* p, int n) { return _mm512_maskz_loadu_epi32(FirstLanes(n), p); }
   static I LoadI(const int8_t* p, All = {}) {

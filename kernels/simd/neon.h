@@ -44,6 +44,10 @@ struct Neon {
   static F Load(const BFloat16* p, int n) { return Load(First(p, n).at); }
   static void StoreRaw(float* p, F x, All = {}) { vst1q_f32(p, x); }
   static void StoreRaw(float* p, F x, int n) { PutPartial(p, x, n); }
+  static void StoreInterleavedRaw(float* p, F a, F b, F c, F d) {
+    const float32x4x4_t words = {{a, b, c, d}};
+    vst4q_f32(p, words);
+  }
   static I LoadI(const int32_t* p, All = {}) { return vld1q_s32(p); }
   static I LoadI(const int32_t* p, int n) { return vld1q_s32(First(p, n).at); }
   static I LoadI(const int8_t* p, All = {}) {

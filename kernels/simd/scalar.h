@@ -39,6 +39,13 @@ struct Scalar {
   static void StoreRaw(float* p, F x, int n) {
     if (n > 0) *p = x;
   }
+  // p[4 l + w] = lane l of argument w: 4 kWidth floats, as they are.
+  static void StoreInterleavedRaw(float* p, F a, F b, F c, F d) {
+    p[0] = a;
+    p[1] = b;
+    p[2] = c;
+    p[3] = d;
+  }
   static I LoadI(const int32_t* p, All = {}) { return *p; }
   static I LoadI(const int32_t* p, int n) { return n > 0 ? *p : 0; }
   static I LoadI(const int8_t* p, All = {}) { return *p; }

@@ -29,12 +29,6 @@ ThreadPool& PoolOf(int threads) {
   return *pool;
 }
 
-std::string GoldenPath(const char* file) {
-  std::filesystem::path path(file);
-  if (path.is_relative()) path = std::filesystem::path(LOCKSTEP_SOURCE_DIR) / path;
-  return (path.parent_path() / "golden.txt").string();
-}
-
 // golden.txt: lines of "operation digest", sorted.
 std::map<std::string, std::string> ReadGolden(const std::string& path) {
   std::map<std::string, std::string> golden;
@@ -46,7 +40,7 @@ std::map<std::string, std::string> ReadGolden(const std::string& path) {
 }
 
 void CheckGolden(const char* op, const char* file, const std::string& digest) {
-  const std::string path = GoldenPath(file);
+  const std::string path = SourceFolder(file) + "/golden.txt";
   std::map<std::string, std::string> golden = ReadGolden(path);
   if (std::getenv("LOCKSTEP_UPDATE_GOLDEN") != nullptr) {
     golden[op] = digest;
@@ -157,6 +151,12 @@ Case::Buffer& Case::New(size_t bytes, size_t element, bool output) {
 
 Case& Cases::New(const std::string& name, InputKind kind) {
   return cases_.emplace_back(absl::StrCat(name, " ", InputKindName(kind)), kind, cases_.size() + 1);
+}
+
+std::string SourceFolder(const char* file) {
+  std::filesystem::path path(file);
+  if (path.is_relative()) path = std::filesystem::path(LOCKSTEP_SOURCE_DIR) / path;
+  return path.parent_path().string();
 }
 
 void RunConformance(const char* op, const char* file, Cases& cases) {

@@ -123,6 +123,9 @@ class Cases {
   std::deque<Case> cases_;
 };
 
+// The folder of a test's source, from its __FILE__: where its golden files lie.
+std::string SourceFolder(const char* file);
+
 // Runs all cases of `op`; the golden digests are in golden.txt beside `file`. With
 // LOCKSTEP_UPDATE_GOLDEN=1 they are written instead of compared.
 void RunConformance(const char* op, const char* file, Cases& cases);
