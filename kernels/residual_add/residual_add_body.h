@@ -11,8 +11,9 @@ namespace lockstep::kernels {
 
 template <class V>
 void ResidualAddBody(const ResidualAddArgs& args, Range range) {
-  ForEachVector<V>(range.begin, range.end, [&](int64_t i, auto n) {
-    StoreV<V>(args.out + i, V::Add(V::Load(args.x + i, n), V::Load(args.y + i, n)), n);
+  ForEachPair<V>(range.begin, range.end, [&](int64_t i, auto n) {
+    StorePairV<V>(args.out + i,
+                  Both<V>(V::Add, V::LoadPair(args.x + i, n), V::LoadPair(args.y + i, n)), n);
   });
 }
 

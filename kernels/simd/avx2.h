@@ -108,6 +108,28 @@ struct Avx2 {
     StoreBytes(p, _mm256_castsi128_si256(Narrow16(x)), n);
   }
 
+  struct Pair {
+    F even;
+    F odd;
+  };
+  static Pair Apart(__m256i bf16) {
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(bf16, 16)),
+            _mm256_castsi256_ps(_mm256_and_si256(bf16, _mm256_set1_epi32(-0x10000)))};
+  }
+  static __m256i Together(I even, I odd) {
+    return _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
+  }
+  static Pair LoadPair(const BFloat16* p, All = {}) {
+    return Apart(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static Pair LoadPair(const BFloat16* p, int n) { return Apart(LoadBytes(&p->bits, n)); }
+  static void StoreHigh16(uint16_t* p, I even, I odd, All = {}) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), Together(even, odd));
+  }
+  static void StoreHigh16(uint16_t* p, I even, I odd, int n) {
+    StoreBytes(p, Together(even, odd), n);
+  }
+
   static F Set(float x) { return _mm256_set1_ps(x); }
   static F Add(F a, F b) { return _mm256_add_ps(a, b); }
   static F Sub(F a, F b) { return _mm256_sub_ps(a, b); }

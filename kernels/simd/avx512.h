@@ -77,6 +77,31 @@ struct Avx512 {
     _mm256_mask_storeu_epi16(p, FirstLanes(n), _mm512_cvtepi32_epi16(x));
   }
 
+  struct Pair {
+    F even;
+    F odd;
+  };
+  static __mmask32 FirstHalfLanes(int n) { return static_cast<__mmask32>((uint64_t{1} << n) - 1); }
+  static Pair Apart(__m512i bf16) {
+    return {_mm512_castsi512_ps(_mm512_slli_epi32(bf16, 16)),
+            _mm512_castsi512_ps(_mm512_and_si512(bf16, _mm512_set1_epi32(-0x10000)))};
+  }
+  // The high halves of odd and, beneath them, those of even: 0xca is (mask ? odd : even).
+  static __m512i Together(I even, I odd) {
+    return _mm512_ternarylogic_epi32(_mm512_set1_epi32(-0x10000), odd, _mm512_srli_epi32(even, 16),
+                                     0xca);
+  }
+  static Pair LoadPair(const BFloat16* p, All = {}) { return Apart(_mm512_loadu_si512(p)); }
+  static Pair LoadPair(const BFloat16* p, int n) {
+    return Apart(_mm512_maskz_loadu_epi16(FirstHalfLanes(n), p));
+  }
+  static void StoreHigh16(uint16_t* p, I even, I odd, All = {}) {
+    _mm512_storeu_si512(p, Together(even, odd));
+  }
+  static void StoreHigh16(uint16_t* p, I even, I odd, int n) {
+    _mm512_mask_storeu_epi16(p, FirstHalfLanes(n), Together(even, odd));
+  }
+
   static F Set(float x) { return _mm512_set1_ps(x); }
   static F Add(F a, F b) { return _mm512_add_ps(a, b); }
   static F Sub(F a, F b) { return _mm512_sub_ps(a, b); }

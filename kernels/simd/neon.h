@@ -79,6 +79,35 @@ struct Neon {
     PutFirst(p, four, n);
   }
 
+  struct Pair {
+    F even;
+    F odd;
+  };
+  static Pair Apart(uint32x4_t bf16) {
+    return {vreinterpretq_f32_u32(vshlq_n_u32(bf16, 16)),
+            vreinterpretq_f32_u32(vandq_u32(bf16, vdupq_n_u32(0xffff0000u)))};
+  }
+  static uint16x8_t Together(I even, I odd) {
+    return vreinterpretq_u16_u32(
+        vsriq_n_u32(vreinterpretq_u32_s32(odd), vreinterpretq_u32_s32(even), 16));
+  }
+  static Pair LoadPair(const BFloat16* p, All = {}) {
+    return Apart(vreinterpretq_u32_u16(vld1q_u16(&p->bits)));
+  }
+  static Pair LoadPair(const BFloat16* p, int n) {
+    uint16_t eight[8] = {};
+    for (int i = 0; i < n; ++i) eight[i] = p[i].bits;
+    return Apart(vreinterpretq_u32_u16(vld1q_u16(eight)));
+  }
+  static void StoreHigh16(uint16_t* p, I even, I odd, All = {}) {
+    vst1q_u16(p, Together(even, odd));
+  }
+  static void StoreHigh16(uint16_t* p, I even, I odd, int n) {
+    uint16_t eight[8];
+    vst1q_u16(eight, Together(even, odd));
+    for (int i = 0; i < n; ++i) p[i] = eight[i];
+  }
+
   static F Set(float x) { return vdupq_n_f32(x); }
   static F Add(F a, F b) { return vaddq_f32(a, b); }
   static F Sub(F a, F b) { return vsubq_f32(a, b); }

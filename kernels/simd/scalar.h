@@ -64,6 +64,25 @@ struct Scalar {
     if (n > 0) *p = static_cast<uint16_t>(x);
   }
 
+  // 2 * kWidth elements at once, apart by even and odd place: the cheap way to widen and narrow
+  // bf16. Counts n are in [0, 2 * kWidth]. StoreHigh16 writes the high 16 bits of each lane.
+  struct Pair {
+    F even;
+    F odd;
+  };
+  static Pair LoadPair(const BFloat16* p, All = {}) {
+    return {kernels::ToFloat(p[0]), kernels::ToFloat(p[1])};
+  }
+  static Pair LoadPair(const BFloat16* p, int n) { return {Load(p, n), Load(p + 1, n - 1)}; }
+  static void StoreHigh16(uint16_t* p, I even, I odd, All = {}) {
+    p[0] = static_cast<uint16_t>(static_cast<uint32_t>(even) >> 16);
+    p[1] = static_cast<uint16_t>(static_cast<uint32_t>(odd) >> 16);
+  }
+  static void StoreHigh16(uint16_t* p, I even, I odd, int n) {
+    if (n > 0) p[0] = static_cast<uint16_t>(static_cast<uint32_t>(even) >> 16);
+    if (n > 1) p[1] = static_cast<uint16_t>(static_cast<uint32_t>(odd) >> 16);
+  }
+
   // Floats. Fma(a, b, c) = a * b + c and Fnma(a, b, c) = c - a * b, each rounded once. Min and Max
   // give the second operand unless the comparison holds.
   static F Set(float x) { return x; }
