@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "bench/harness.h"
 #include "kernels/cross_entropy/cross_entropy.h"
 
@@ -36,8 +37,7 @@ LOCKSTEP_BENCH(cross_entropy, "cross-entropy with z-loss, against the memory's r
                                         .z_coefficient = 1e-4f,
                                         .gradient = gradient});
         };
-        const std::string name = std::to_string(vocab) + " " + std::string(IsaName(isa)) + " " +
-                                 std::to_string(threads) + "T";
+        const std::string name = absl::StrCat(vocab, " ", IsaName(isa), " ", threads, "T");
         const int64_t bytes = rows * vocab * static_cast<int64_t>(sizeof(float));
         b.Compare({.name = "loss only " + name,
                    .unit = "GB/s",

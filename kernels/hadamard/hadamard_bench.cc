@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "bench/harness.h"
 #include "kernels/hadamard/hadamard.h"
 
@@ -20,13 +21,12 @@ void Measure(bench::Bench& b, const std::string& name, int reads, int writes,
   for (Isa isa : bench::Bench::Isas()) {
     for (int threads : {1, 2}) {
       const Context context = b.ContextOf(isa, threads);
-      b.Compare(
-          {.name = name + " " + std::string(IsaName(isa)) + " " + std::to_string(threads) + "T",
-           .unit = "GB/s",
-           .work = static_cast<double>(reads + writes) * kCount,
-           .ours = [&] { call(context); },
-           .peer = "memory",
-           .peer_call = b.MemoryPeer(threads, reads, writes, kCount)});
+      b.Compare({.name = absl::StrCat(name, " ", IsaName(isa), " ", threads, "T"),
+                 .unit = "GB/s",
+                 .work = static_cast<double>(reads + writes) * kCount,
+                 .ours = [&] { call(context); },
+                 .peer = "memory",
+                 .peer_call = b.MemoryPeer(threads, reads, writes, kCount)});
     }
   }
 }
@@ -39,7 +39,7 @@ LOCKSTEP_BENCH(hadamard, "Walsh-Hadamard transforms, against the memory's rate",
   std::vector<float> scale(std::max(kRows, kCols));
   std::vector<float> row_scale(kRows, 0.5f);
   for (int64_t block : {128, 256}) {
-    const std::string blocks = std::to_string(block) + " ";
+    const std::string blocks = absl::StrCat(block, " ");
     Measure(b, blocks + "rows bf16 to f32", 2, 4, [&](const Context& context) {
       Run(context,
           HadamardRowsArgs{.out = out.data(), .x = x.data(), .count = kCount, .block = block});

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "bench/harness.h"
 #include "kernels/gemm_i8/gemm_i8.h"
 #include "kernels/linear_i8/linear_i8.h"
@@ -95,12 +96,11 @@ void MeasureLayer(bench::Bench& b, Layer& d, Isa isa, int threads) {
   const Context context = b.ContextOf(isa, threads);
   d.Prepare(context);
   const std::vector<int8_t> g(d.n * d.o, 1);
-  const std::string name = " " + std::to_string(d.n) + " tokens " + std::to_string(d.k) + " to " +
-                           std::to_string(d.o) + " " + std::string(IsaName(isa)) + " " +
-                           std::to_string(threads) + "T";
+  const std::string name =
+      absl::StrCat(" ", d.n, " tokens ", d.k, " to ", d.o, " ", IsaName(isa), " ", threads, "T");
   const auto compare = [&](const char* what, const std::function<void()>& ours,
                            const std::function<void()>& bare) {
-    b.Compare({.name = what + name,
+    b.Compare({.name = absl::StrCat(what, name),
                .unit = "GOP/s",
                .work = 2.0 * static_cast<double>(d.n) * static_cast<double>(d.o * d.k),
                .ours = ours,

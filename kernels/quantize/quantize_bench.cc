@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "bench/harness.h"
 #include "kernels/quantize/dequantize.h"
 #include "kernels/quantize/quantize.h"
@@ -34,13 +35,12 @@ void Measure(bench::Bench& b, const std::string& name, int reads, int writes, in
   for (Isa isa : bench::Bench::Isas()) {
     for (int threads : {1, 2}) {
       const Context context = b.ContextOf(isa, threads);
-      b.Compare(
-          {.name = name + " " + std::string(IsaName(isa)) + " " + std::to_string(threads) + "T",
-           .unit = "GB/s",
-           .work = static_cast<double>(reads + writes) * bytes_each,
-           .ours = [&] { call(context); },
-           .peer = "memory",
-           .peer_call = b.MemoryPeer(threads, reads, writes, bytes_each)});
+      b.Compare({.name = absl::StrCat(name, " ", IsaName(isa), " ", threads, "T"),
+                 .unit = "GB/s",
+                 .work = static_cast<double>(reads + writes) * bytes_each,
+                 .ours = [&] { call(context); },
+                 .peer = "memory",
+                 .peer_call = b.MemoryPeer(threads, reads, writes, bytes_each)});
     }
   }
 }
