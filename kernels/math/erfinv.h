@@ -55,10 +55,12 @@ typename V::F ErfinvV(typename V::F x) {
   using F = typename V::F;
   const F one = V::Set(1.0f);
   const F w = V::Sub(V::Set(0.0f), LogV<V>(V::Mul(V::Sub(one, x), V::Add(one, x))));
-  const F centre = ErfinvCentreV<V>(V::Sub(w, V::Set(2.5f)));
-  // At x = 0, w is +0: nothing negative meets the square root but where x is no argument.
-  const F tail = ErfinvTailV<V>(V::Sub(V::Sqrt(w), V::Set(3.0f)));
-  const F y = V::Mul(x, V::Select(V::Lt(w, V::Set(5.0f)), centre, tail));
+  F p = ErfinvCentreV<V>(V::Sub(w, V::Set(2.5f)));
+  const typename V::M in_tail = V::Le(V::Set(5.0f), w);
+  if (V::Any(in_tail)) {  // one number in 300
+    p = V::Select(in_tail, ErfinvTailV<V>(V::Sub(V::Sqrt(w), V::Set(3.0f))), p);
+  }
+  const F y = V::Mul(x, p);
   const F infinite = V::Mul(x, V::AsFloat(V::SetI(0x7f800000)));
   return CanonV<V>(V::Select(V::Eq(V::Abs(x), one), infinite, y));
 }

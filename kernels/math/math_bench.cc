@@ -101,8 +101,8 @@ LOCKSTEP_BENCH(host64, "binary64 functions of the host, against libm", b) {
   std::vector<double> out(kCount), libm_out(kCount);
   for (const auto& row : rows) {
     b.Compare({.name = row.name,
-               .unit = "Gelem/s",
-               .work = kCount,
+               .unit = "Melem/s",
+               .work = 1e3 * kCount,
                .ours =
                    [&] {
                      for (int64_t i = 0; i < kCount; ++i) out[i] = row.ours(0.01 * (i + 1));
