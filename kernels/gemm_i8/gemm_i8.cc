@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The driver of the int8 matrix product: cuts both operands into blocks that fit the shared cache
-// when packed, and has the threads pack and multiply them together. The depth is not cut, so a tile
-// of the result is finished in registers and can be dequantised there.
+// The driver of the int8 matrix product. A is packed by all threads, in blocks that fit the shared
+// cache. Then each thread takes chunks of B's columns, packs one into a buffer of its own that
+// stays in its own cache, and multiplies the block of A with it. The depth is not cut, so a tile of
+// the result is finished in registers and can be dequantised there.
 #include "kernels/gemm_i8/gemm_i8.h"
 
 #include <algorithm>
@@ -14,13 +15,17 @@
 namespace lockstep::kernels {
 namespace {
 
-// Packed bytes of a block of A or B, and of the panels of B that should stay in a core's own cache.
+// Packed bytes of a block of A, and of a chunk of B.
 constexpr int64_t kBlockBytes = int64_t{8} << 20;
 constexpr int64_t kChunkBytes = int64_t{512} << 10;
-// A block of A has at least so many rows, however deep: packing B again for each costs little then.
-constexpr int64_t kBlockLinesMin = 256;
+// A block of A has at least so many rows, however deep, and so has a part of it that is multiplied
+// apart from the rest: B is packed again for each, which costs little then.
+constexpr int64_t kBlockRowsMin = 256;
+// Pieces of work for each thread, so that all finish at about the same time.
+constexpr int64_t kPiecesPerThread = 4;
 
-int64_t RoundUp(int64_t x, int64_t unit) { return (x + unit - 1) / unit * unit; }
+int64_t Quotient(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
+int64_t RoundUp(int64_t x, int64_t unit) { return Quotient(x, unit) * unit; }
 
 // Of a vector instruction set.
 GemmI8Tile TileOf(Isa isa) {
@@ -29,23 +34,96 @@ GemmI8Tile TileOf(Isa isa) {
   return kGemmI8TileNeon;
 }
 
-// One operand's packed form, a block of it at a time.
-struct Packing {
-  int64_t width;
-  int64_t pitch;
-  int64_t block;  // lines
-  std::byte* panels;
+// Bytes from panel to panel: a whole block of groups may be written at the end, and one vector
+// beyond it.
+int64_t PitchOf(int64_t width, int64_t groups) {
+  return RoundUp(RoundUp(groups, kGemmI8GroupBlock) * width * 4 + 64, 64);
+}
 
-  Packing(ScratchFrame& frame, int64_t panel_width, int64_t groups, int64_t lines)
-      : width(panel_width) {
-    // A whole block of groups may be written at the end, and one vector beyond it.
-    pitch = RoundUp(RoundUp(groups, kGemmI8GroupBlock) * width * 4 + 64, 64);
-    const int64_t fitting = std::max(kBlockBytes / pitch * width, kBlockLinesMin);
-    const int64_t blocks = (lines + fitting - 1) / fitting;
-    block = RoundUp((lines + blocks - 1) / blocks, width);
-    panels = frame.Get<std::byte>(Panels(block) * pitch);
+// How the work is cut, which no result depends on. Lines are whole tiles but for the last.
+struct Cut {
+  int64_t block_rows;     // of A that are packed together
+  int64_t part_rows;      // of a block that are multiplied in one piece
+  int64_t chunk_columns;  // of B
+};
+
+Cut CutOf(const GemmI8Args& args, const GemmI8Tile& tile, int64_t groups, int64_t threads) {
+  const int64_t pieces = threads == 1 ? 1 : kPiecesPerThread * threads;
+  const int64_t fitting_rows =
+      std::max(kBlockBytes / PitchOf(tile.rows, groups) * tile.rows, kBlockRowsMin);
+  const int64_t blocks = Quotient(args.m, fitting_rows);
+  const int64_t block_rows = RoundUp(Quotient(args.m, blocks), tile.rows);
+
+  const int64_t b_panels = Quotient(args.n, tile.columns);
+  const int64_t fitting_panels = std::max<int64_t>(1, kChunkBytes / PitchOf(tile.columns, groups));
+  const int64_t chunks = std::max(Quotient(b_panels, fitting_panels), std::min(pieces, b_panels));
+  const int64_t chunk_columns = Quotient(b_panels, chunks) * tile.columns;
+
+  // Where B has too few columns for all threads, A is cut as well.
+  const int64_t parts = Quotient(pieces, chunks);
+  const int64_t part_rows =
+      RoundUp(std::max(Quotient(std::min(block_rows, args.m), parts), kBlockRowsMin), tile.rows);
+  return {block_rows, part_rows, chunk_columns};
+}
+
+// One block of A, packed, against all of B.
+class BlockProduct {
+ public:
+  BlockProduct(const Context& context, const GemmI8Args& args, const GemmI8Tile& tile,
+               const Cut& cut, const GemmI8MultiplyArgs& block)
+      : context_(context), args_(args), tile_(tile), cut_(cut), block_(block) {}
+
+  void Run() const {
+    const int64_t chunks = Quotient(args_.n, cut_.chunk_columns);
+    context_.ParallelFor(chunks * Parts(), 1,
+                         [&](int64_t begin, int64_t end) { RunPieces(begin, end); });
   }
-  int64_t Panels(int64_t lines) const { return (lines + width - 1) / width; }
+
+ private:
+  int64_t Parts() const { return Quotient(block_.m_count, cut_.part_rows); }
+
+  // Pieces are ordered by chunk, so that a thread packs a chunk once for all the parts that it
+  // takes.
+  void RunPieces(int64_t begin, int64_t end) const {
+    ScratchFrame frame;
+    std::byte* panels = frame.Get<std::byte>(cut_.chunk_columns / tile_.columns * block_.b_pitch);
+    int32_t* corrections = frame.Get<int32_t>(cut_.chunk_columns);
+    GemmI8MultiplyArgs chunk = block_;
+    chunk.b_panels = panels;
+    chunk.corrections = corrections;
+    for (int64_t piece = begin; piece < end; ++piece) {
+      if (piece == begin || piece % Parts() == 0) {
+        chunk.n_first = piece / Parts() * cut_.chunk_columns;
+        chunk.n_count = std::min(cut_.chunk_columns, args_.n - chunk.n_first);
+        Pack(chunk, panels, corrections);
+      }
+      const int64_t row = piece % Parts() * cut_.part_rows;
+      const int64_t rows = std::min(cut_.part_rows, block_.m_count - row);
+      context_.kernels.GemmI8Multiply(chunk,
+                                      Range{row / tile_.rows, Quotient(row + rows, tile_.rows)});
+    }
+  }
+
+  void Pack(const GemmI8MultiplyArgs& chunk, std::byte* panels, int32_t* corrections) const {
+    const GemmI8PackArgs pack = {
+        .panels = panels,
+        .corrections = corrections,
+        .pitch = chunk.b_pitch,
+        .source = args_.b + chunk.n_first * (args_.transpose_b ? args_.ldb : 1),
+        .ld = args_.ldb,
+        .lines_contiguous = !args_.transpose_b,
+        .is_a = false,
+        .width = tile_.columns,
+        .lines = chunk.n_count,
+        .k = args_.k};
+    context_.kernels.GemmI8Pack(pack, Range{0, pack.items()});
+  }
+
+  const Context& context_;
+  const GemmI8Args& args_;
+  const GemmI8Tile& tile_;
+  const Cut& cut_;
+  const GemmI8MultiplyArgs& block_;
 };
 
 }  // namespace
@@ -57,52 +135,35 @@ void GemmI8(const Context& context, const GemmI8Args& args) {
     return;
   }
   const GemmI8Tile tile = TileOf(context.kernels.isa);
-  const int64_t groups = RoundUp(args.k, tile.group_depth) / tile.group_depth;
+  const int64_t groups = Quotient(args.k, tile.group_depth);
+  const Cut cut = CutOf(args, tile, groups, context.pool.threads());
+  const int64_t a_pitch = PitchOf(tile.rows, groups);
   ScratchFrame frame;
-  const Packing a(frame, tile.rows, groups, args.m);
-  const Packing b(frame, tile.columns, groups, args.n);
-  int32_t* corrections = frame.Get<int32_t>(b.block);
-
-  for (int64_t m = 0; m < args.m; m += a.block) {
-    const int64_t m_count = std::min(a.block, args.m - m);
-    Run(context, GemmI8PackArgs{.panels = a.panels,
+  auto* panels = frame.Get<std::byte>(cut.block_rows / tile.rows * a_pitch);
+  for (int64_t m = 0; m < args.m; m += cut.block_rows) {
+    const int64_t rows = std::min(cut.block_rows, args.m - m);
+    Run(context, GemmI8PackArgs{.panels = panels,
                                 .corrections = nullptr,
-                                .pitch = a.pitch,
+                                .pitch = a_pitch,
                                 .source = args.a + m * (args.transpose_a ? 1 : args.lda),
                                 .ld = args.lda,
                                 .lines_contiguous = args.transpose_a,
                                 .is_a = true,
-                                .width = a.width,
-                                .lines = m_count,
+                                .width = tile.rows,
+                                .lines = rows,
                                 .k = args.k});
-    for (int64_t n = 0; n < args.n; n += b.block) {
-      const int64_t n_count = std::min(b.block, args.n - n);
-      Run(context, GemmI8PackArgs{.panels = b.panels,
-                                  .corrections = corrections,
-                                  .pitch = b.pitch,
-                                  .source = args.b + n * (args.transpose_b ? args.ldb : 1),
-                                  .ld = args.ldb,
-                                  .lines_contiguous = !args.transpose_b,
-                                  .is_a = false,
-                                  .width = b.width,
-                                  .lines = n_count,
-                                  .k = args.k});
-      Run(context, GemmI8MultiplyArgs{.gemm = &args,
-                                      .a_panels = a.panels,
-                                      .a_pitch = a.pitch,
-                                      .b_panels = b.panels,
-                                      .b_pitch = b.pitch,
-                                      .corrections = corrections,
+    const GemmI8MultiplyArgs block = {.gemm = &args,
+                                      .a_panels = panels,
+                                      .a_pitch = a_pitch,
+                                      .b_panels = nullptr,
+                                      .b_pitch = PitchOf(tile.columns, groups),
+                                      .corrections = nullptr,
                                       .groups = groups,
-                                      .tile = tile,
                                       .m_first = m,
-                                      .m_count = m_count,
-                                      .n_first = n,
-                                      .n_count = n_count,
-                                      .b_chunk = std::max<int64_t>(1, kChunkBytes / b.pitch),
-                                      .a_panel_count = a.Panels(m_count),
-                                      .b_panel_count = b.Panels(n_count)});
-    }
+                                      .m_count = rows,
+                                      .n_first = 0,
+                                      .n_count = 0};
+    BlockProduct(context, args, tile, cut, block).Run();
   }
 }
 

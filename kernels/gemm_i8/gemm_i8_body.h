@@ -151,17 +151,9 @@ void GemmI8StoreFloats(T* out, const GemmI8Args& gemm, const int32_t* tile, int6
   }
 }
 
-// Tile `item`: chunks of B's panels, in them panels of A, in them the chunk's panels of B, so that
-// rows of the output are written along.
 template <class K>
-void GemmI8MultiplyOne(const GemmI8MultiplyArgs& args, int64_t item) {
+void GemmI8MultiplyTile(const GemmI8MultiplyArgs& args, int64_t a_panel, int64_t b_panel) {
   constexpr GemmI8Tile kTile = K::kTile;
-  const int64_t chunk = item / (args.b_chunk * args.a_panel_count);
-  const int64_t in_chunk = item - chunk * args.b_chunk * args.a_panel_count;
-  const int64_t chunk_panels = Smaller(args.b_chunk, args.b_panel_count - chunk * args.b_chunk);
-  const int64_t a_panel = in_chunk / chunk_panels;
-  const int64_t b_panel = chunk * args.b_chunk + in_chunk % chunk_panels;
-
   const int64_t rows = Smaller(kTile.rows, args.m_count - a_panel * kTile.rows);
   const int64_t columns = Smaller(kTile.columns, args.n_count - b_panel * kTile.columns);
   const int64_t m = args.m_first + a_panel * kTile.rows;
@@ -188,7 +180,12 @@ void GemmI8MultiplyOne(const GemmI8MultiplyArgs& args, int64_t item) {
 
 template <class K>
 void GemmI8MultiplyBody(const GemmI8MultiplyArgs& args, Range range) {
-  for (int64_t item = range.begin; item < range.end; ++item) GemmI8MultiplyOne<K>(args, item);
+  const int64_t b_panels = (args.n_count + K::kTile.columns - 1) / K::kTile.columns;
+  for (int64_t a_panel = range.begin; a_panel < range.end; ++a_panel) {
+    for (int64_t b_panel = 0; b_panel < b_panels; ++b_panel) {
+      GemmI8MultiplyTile<K>(args, a_panel, b_panel);
+    }
+  }
 }
 
 }  // namespace lockstep::kernels

@@ -52,8 +52,8 @@ struct GemmI8PackArgs {
   int64_t grain() const { return (int64_t{1} << 17) / (k * width + 1) + 1; }
 };
 
-// Multiplies a block of packed rows with a block of packed columns into out[m_first ..., n_first
-// ...] of gemm; items are tiles.
+// Multiplies packed rows with packed columns, writing rows from m_first and columns from n_first of
+// gemm's output. The range is of A's panels: each meets all of B's before the next does.
 struct GemmI8MultiplyArgs {
   const GemmI8Args* gemm;
   const std::byte* a_panels;
@@ -62,17 +62,10 @@ struct GemmI8MultiplyArgs {
   int64_t b_pitch;
   const int32_t* corrections;
   int64_t groups;
-  GemmI8Tile tile;
   int64_t m_first;
   int64_t m_count;
   int64_t n_first;
   int64_t n_count;
-  int64_t b_chunk;  // panels of B that meet a panel of A before the next does: they stay in L2
-  int64_t a_panel_count;
-  int64_t b_panel_count;
-
-  int64_t items() const { return a_panel_count * b_panel_count; }
-  int64_t grain() const { return (int64_t{1} << 19) / (tile.rows * tile.columns * groups + 1) + 1; }
 };
 
 // The scalar definition, the whole product.
