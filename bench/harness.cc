@@ -146,4 +146,20 @@ std::function<void()> Bench::MemoryPeer(int threads, int reads, int writes, int6
   };
 }
 
+void Bench::CompareWithMemory(const std::string& name, int reads, int writes, int64_t bytes_each,
+                              const std::function<void(const kernels::Context&)>& call) {
+  for (kernels::Isa isa : Isas()) {
+    for (int threads : {1, 2}) {
+      const kernels::Context context = ContextOf(isa, threads);
+      Compare({.name = name + ", " + std::string(kernels::IsaName(isa)) + " " +
+                       std::to_string(threads) + "T",
+               .unit = "GB/s",
+               .work = static_cast<double>(reads + writes) * static_cast<double>(bytes_each),
+               .ours = [&] { call(context); },
+               .peer = "memory",
+               .peer_call = MemoryPeer(threads, reads, writes, bytes_each)});
+    }
+  }
+}
+
 }  // namespace lockstep::bench

@@ -52,6 +52,12 @@ class Bench {
   // Buffers are made once a call of MemoryPeer.
   std::function<void()> MemoryPeer(int threads, int reads, int writes, int64_t bytes_each);
 
+  // A row or elementwise operation against MemoryPeer(threads, reads, writes, bytes_each), in GB/s
+  // of what it reads and writes: one case per instruction set of this machine, with 1 and 2
+  // threads.
+  void CompareWithMemory(const std::string& name, int reads, int writes, int64_t bytes_each,
+                         const std::function<void(const kernels::Context&)>& call);
+
  private:
   std::string name_;
   bool json_;

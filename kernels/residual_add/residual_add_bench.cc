@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The residual add against the memory's rate.
-#include <string>
 #include <vector>
 
 #include "bench/harness.h"
@@ -16,17 +15,8 @@ LOCKSTEP_BENCH(residual_add, "residual add, against the memory's rate", b) {
   std::vector<BFloat16> y(kCount, BFloat16{0x3f80});
   std::vector<BFloat16> out(kCount);
   const ResidualAddArgs args = {.out = out.data(), .x = x.data(), .y = y.data(), .count = kCount};
-  for (Isa isa : bench::Bench::Isas()) {
-    for (int threads : {1, 2}) {
-      const Context context = b.ContextOf(isa, threads);
-      b.Compare({.name = std::string(IsaName(isa)) + " " + std::to_string(threads) + "T",
-                 .unit = "GB/s",
-                 .work = 3.0 * kCount * sizeof(BFloat16),
-                 .ours = [&] { Run(context, args); },
-                 .peer = "memory",
-                 .peer_call = b.MemoryPeer(threads, 2, 1, kCount * sizeof(BFloat16))});
-    }
-  }
+  b.CompareWithMemory("bf16", 2, 1, kCount * static_cast<int64_t>(sizeof(BFloat16)),
+                      [&](const Context& context) { Run(context, args); });
 }
 
 }  // namespace
