@@ -15,7 +15,7 @@
 // leaves its range and the result is canonical. r may be subnormal or, where hardware flushes, 0;
 // p is then exactly 1 either way.
 //
-// Error: at most 0.95 ulp.
+// Error: at most 0.90 ulp.
 #ifndef LOCKSTEP_KERNELS_MATH_EXP_H_
 #define LOCKSTEP_KERNELS_MATH_EXP_H_
 

@@ -3,12 +3,12 @@
 // The binary32 functions: conformance, special values, error in ulp against binary64, and digests
 // of their outputs, which every instruction set must give.
 //
-// Every day the inputs are every 251st (errors) or 4099th (digests) of the 2^32 patterns; with
+// Every day the inputs are every 251st (errors) or 16411th (digests) of the 2^32 patterns; with
 // LOCKSTEP_FULL_FUNCTIONS=1 all of them. golden_full.txt holds a line for each function: name,
 // digest of all outputs, digest of the strided ones. The first is the SHA-256 of 256 SHA-256
 // digests, of the outputs (binary32, little-endian) of inputs s * 2^24 ... (s + 1) * 2^24 - 1 in
 // ascending order of their bits, s ascending; the second the SHA-256 of the outputs of inputs 0,
-// 4099, 8198, ... LOCKSTEP_UPDATE_GOLDEN=1 writes what the reference gives.
+// 16411, 32822, ... LOCKSTEP_UPDATE_GOLDEN=1 writes what the reference gives.
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -77,16 +77,16 @@ struct FunctionCase {
 void PrintTo(const FunctionCase& function, std::ostream* out) { *out << function.name; }
 
 const FunctionCase kFunctions[] = {
-    {"Exp", UnaryFunction::kExp, [](double x) { return std::exp(x); }, 0.95},
-    {"Log", UnaryFunction::kLog, [](double x) { return std::log(x); }, 0.95},
-    {"Sin", UnaryFunction::kSin, [](double x) { return std::sin(x); }, 1.0},
-    {"Cos", UnaryFunction::kCos, [](double x) { return std::cos(x); }, 1.0},
-    {"Sigmoid", UnaryFunction::kSigmoid, TrueSigmoid, 2.3},
-    {"Silu", UnaryFunction::kSilu, [](double x) { return x * TrueSigmoid(x); }, 3.1},
-    {"SiluGrad", UnaryFunction::kSiluGrad, TrueSiluGrad, 5.0},
+    {"Exp", UnaryFunction::kExp, [](double x) { return std::exp(x); }, 0.90},
+    {"Log", UnaryFunction::kLog, [](double x) { return std::log(x); }, 0.83},
+    {"Sin", UnaryFunction::kSin, [](double x) { return std::sin(x); }, 0.97},
+    {"Cos", UnaryFunction::kCos, [](double x) { return std::cos(x); }, 0.97},
+    {"Sigmoid", UnaryFunction::kSigmoid, TrueSigmoid, 2.41},
+    {"Silu", UnaryFunction::kSilu, [](double x) { return x * TrueSigmoid(x); }, 3.23},
+    {"SiluGrad", UnaryFunction::kSiluGrad, TrueSiluGrad, 4.3},
     {"Rsqrt", UnaryFunction::kRsqrt,
      [](double x) { return x == 0.0 ? double{kInf} : 1.0 / std::sqrt(x); }, 1.5},
-    {"Erfinv", UnaryFunction::kErfinv, TrueErfinv, 4.5},
+    {"Erfinv", UnaryFunction::kErfinv, TrueErfinv, 5.2},
 };
 
 // Distance from the true value in units of the last place of a float of its size (of `scale`, if
@@ -160,7 +160,7 @@ std::string FullDigest(Isa isa, UnaryFunction function, bool flush) {
 }
 
 std::string StridedDigest(Isa isa, UnaryFunction function, bool flush) {
-  constexpr uint32_t kStride = 4099;
+  constexpr uint32_t kStride = 16411;
   const FlushMode mode(flush);
   std::vector<float> in, out;
   Evaluate(isa, function, 0, kStride, (int64_t{1} << 32) / kStride + 1, &in, &out);
@@ -235,7 +235,7 @@ class FunctionError : public testing::TestWithParam<FunctionCase> {};
 TEST_P(FunctionError, IsAsStated) {
   const FunctionCase& function = GetParam();
 #if defined(__aarch64__)
-  const uint32_t stride = Full() ? 1 : 4001;  // this build may run under an emulator
+  const uint32_t stride = Full() ? 1 : 16411;  // this build may run under an emulator
 #else
   const uint32_t stride = Full() ? 1 : 251;
 #endif
@@ -346,16 +346,23 @@ TEST(Pow, ErrorIsAsStated) {
     worst = std::fmax(worst, UlpError(out[i], static_cast<double>(truth)));
   }
   std::printf("Pow: at most %.4f ulp\n", worst);
-  EXPECT_LE(worst, 1.1);
+  EXPECT_LE(worst, 1.05);
   EXPECT_GT(worst, 0.5);
 }
 
-constexpr int64_t kSizes[] = {0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 1000};
+constexpr int64_t kSizes[] = {0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 100};
 
 KERNEL_CASES(Unary, cases) {
+  for (int64_t count : kSizes) {
+    Case& c = cases.New("Exp of " + std::to_string(count), InputKind::kNormal);
+    c.Runs(UnaryArgs{.out = c.Output<float>(count),
+                     .in = c.Input<float>(count),
+                     .count = count,
+                     .function = UnaryFunction::kExp});
+  }
   for (const FunctionCase& function : kFunctions) {
     for (InputKind kind : kAllInputKinds) {
-      for (int64_t count : kSizes) {
+      for (int64_t count : {17, 100}) {
         Case& c = cases.New(std::string(function.name) + " of " + std::to_string(count), kind);
         c.Runs(UnaryArgs{.out = c.Output<float>(count),
                          .in = c.Input<float>(count),
@@ -379,6 +386,13 @@ KERNEL_CASES(Unary, cases) {
 }
 
 KERNEL_CASES(Pow, cases) {
+  for (int64_t count : kSizes) {
+    Case& c = cases.New(std::to_string(count) + " pairs", InputKind::kNormal);
+    c.Runs(PowArgs{.out = c.Output<float>(count),
+                   .x = c.Input<float>(count),
+                   .y = c.Input<float>(count),
+                   .count = count});
+  }
   for (InputKind x_kind : kAllInputKinds) {
     for (InputKind y_kind : {InputKind::kNormal, InputKind::kTiny, InputKind::kSpecial}) {
       for (int64_t count : kSizes) {
@@ -391,7 +405,7 @@ KERNEL_CASES(Pow, cases) {
     }
   }
   Case& c = cases.New("powers of every size", InputKind::kNormal);
-  constexpr int64_t kCount = 4096;
+  constexpr int64_t kCount = 500;
   std::vector<float> x(kCount), y(kCount);
   TestRandom random(7);
   for (int64_t i = 0; i < kCount; ++i) {

@@ -7,7 +7,7 @@
 // numbers of either sign give +Inf, other negative numbers and NaN give 0x7fc00000, +Inf gives +0.
 // For x >= 2^-126 it is Rsqrt of kernels/numeric.h, which has the scalar form's name.
 //
-// Error: at most 1.0 ulp.
+// Error: at most 1.5 ulp.
 #ifndef LOCKSTEP_KERNELS_MATH_RSQRT_H_
 #define LOCKSTEP_KERNELS_MATH_RSQRT_H_
 
