@@ -9,8 +9,7 @@ namespace {
 
 struct Tile256 {
   using V = Avx2;
-  static constexpr int kRows = kGemmTileAvx2.rows;
-  static constexpr int kVectors = kGemmTileAvx2.columns / V::kWidth;
+  static constexpr int kVectors = kGemmTileColumnsAvx2 / V::kWidth;
 
   static void Transpose4(__m256 (&x)[4]) {
     const __m256d low01 = _mm256_castps_pd(_mm256_unpacklo_ps(x[0], x[1]));

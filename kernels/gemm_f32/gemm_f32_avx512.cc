@@ -9,8 +9,7 @@ namespace {
 
 struct Tile512 {
   using V = Avx512;
-  static constexpr int kRows = kGemmTileAvx512.rows;
-  static constexpr int kVectors = kGemmTileAvx512.columns / V::kWidth;
+  static constexpr int kVectors = kGemmTileColumnsAvx512 / V::kWidth;
 
   static void Transpose4(__m512 (&x)[4]) {
     const __m512d low01 = _mm512_castps_pd(_mm512_unpacklo_ps(x[0], x[1]));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The inner kernels of the f32 matrix product over a tile backend G: a vector backend V (G::V) with
-//   kRows, kVectors: the tile in registers is kRows x (kVectors * V::kWidth);
-//   Transpose4(rows): of four registers, each group of four lanes as a 4x4 matrix, transposed;
+//   kVectors: the tile in registers is kGemmTileRows x (kVectors * V::kWidth);
+//   Transpose4(x): of four registers, each group of four lanes as a 4x4 matrix, transposed;
 //   StoreQuad<q>(p, x): lanes 4q ... 4q + 3 of x to p.
 #ifndef LOCKSTEP_KERNELS_GEMM_F32_GEMM_F32_BODY_H_
 #define LOCKSTEP_KERNELS_GEMM_F32_GEMM_F32_BODY_H_
@@ -20,116 +20,137 @@ static inline T* Offset(T* p, int64_t n) {
   return p == nullptr ? nullptr : p + n;
 }
 
+// Asks for the line at p + offset, which need not exist; kLevel 3 brings it to the first-level
+// cache, 2 to the second, where lines a power of two apart do not push each other out.
+template <int kLevel, class T>
+static inline void Prefetch(const T* p, int64_t offset) {
+  const uintptr_t at = reinterpret_cast<uintptr_t>(p) + static_cast<uintptr_t>(offset) * sizeof(T);
+  __builtin_prefetch(reinterpret_cast<const void*>(at), 0, kLevel);
+}
+
 // ---- Packing ----
 
-// A panel row of kWidth lanes that lie side by side; `left` lanes of the operand begin at `in`.
-template <class G, class T, int kWidth>
-static inline void PackLanes(float* out, const T* in, int64_t left) {
+// The groups of four lanes of x that belong to the panels that begin at out, out + next, ...; the
+// first `lanes` lanes exist.
+template <class G, int q = 0>
+static inline void StoreQuads(float* out, int64_t next, typename G::V::F x, int64_t lanes) {
+  if constexpr (4 * q < G::V::kWidth) {
+    if (4 * q >= lanes) return;
+    G::template StoreQuad<q>(out, x);
+    StoreQuads<G, q + 1>(out + next, next, x, lanes);
+  }
+}
+
+// Panels of four lanes that lie side by side: a vector of lanes serves several panels, and eight
+// values of k at a time fill whole lines of each.
+template <class G, class T>
+static void PackQuadsSideBySide(const GemmF32PackArgs& args, Range panels) {
   using V = typename G::V;
-  constexpr int kWhole = kWidth / V::kWidth * V::kWidth;
-  constexpr int kRest = kWidth - kWhole;
-  if (left >= kWhole + (kRest > 0 ? V::kWidth : 0)) {
-#pragma GCC unroll 16
-    for (int l = 0; l < kWhole; l += V::kWidth) {
-      V::StoreRaw(out + l, SnapV<V>(V::Load(in + l, All{})), All{});
-    }
-    if constexpr (kRest > 0) {
-      V::StoreRaw(out + kWhole, SnapV<V>(V::Load(in + kWhole, All{})), kRest);
-    }
-    return;
-  }
-  for (int l = 0; l < kWidth; l += V::kWidth) {
-    const int room = static_cast<int>(Least(V::kWidth, kWidth - l));
-    const int n = static_cast<int>(left <= l ? 0 : Least(room, left - l));
-    V::StoreRaw(out + l, SnapV<V>(V::Load(in + l, n)), room);
-  }
-}
-
-// Asks for the line at p, which need not exist.
-template <class T>
-static inline void Prefetch(const T* p, int64_t offset) {
-  __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(p) +
-                                                   static_cast<uintptr_t>(offset) * sizeof(T)));
-}
-
-// Eights of k: reading goes along the rows in memory, and meanwhile the next eight are fetched.
-template <class G, class T, int kWidth>
-static void PackSideBySide(const GemmF32PackArgs& args, Range eights) {
-  constexpr int kLine = 64 / sizeof(T);
   const T* in = static_cast<const T*>(args.in);
-  for (int64_t k0 = 8 * eights.begin; k0 < Least(8 * eights.end, args.depth); k0 += 8) {
+  const int64_t end = Least(4 * panels.end, args.lanes);
+  for (int64_t k0 = 0; k0 < args.depth; k0 += 8) {
     const int64_t k1 = Least(k0 + 8, args.depth);
-    for (int64_t p = 0; p < args.panels(); ++p) {
+    ForEachVector<V>(4 * panels.begin, end, [&](int64_t lane, auto n) {
       for (int64_t k = k0; k < k1; ++k) {
-        const T* from = in + k * args.stride + p * kWidth;
-        for (int l = 0; l < kWidth; l += kLine) Prefetch(from, 8 * args.stride + l);
-        PackLanes<G, T, kWidth>(args.out + (p * args.depth + k) * kWidth, from,
-                                args.lanes - p * kWidth);
+        const T* from = in + k * args.stride + lane;
+        Prefetch<2>(from, 8 * args.stride);
+        StoreQuads<G>(args.out + lane * args.depth + 4 * k, 4 * args.depth,
+                      SnapV<V>(V::Load(from, n)), end - lane);
+      }
+    });
+  }
+}
+
+// Wide panels of lanes that lie side by side: row by row, as it lies in memory.
+template <class G, class T>
+static void PackSideBySide(const GemmF32PackArgs& args, Range panels) {
+  using V = typename G::V;
+  constexpr int64_t kWidth = G::kVectors * V::kWidth;
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t k = 0; k < args.depth; ++k) {
+    for (int64_t p = panels.begin; p < panels.end; ++p) {
+      const T* from = static_cast<const T*>(args.in) + k * args.stride + p * kWidth;
+      float* out = args.out + (p * args.depth + k) * kWidth;
+      const int64_t lanes = args.lanes - p * kWidth;
+      for (int64_t l = 0; l < kWidth; l += kLine) Prefetch<2>(from, 4 * args.stride + l);
+      if (lanes >= kWidth) {
+#pragma GCC unroll 8
+        for (int64_t l = 0; l < kWidth; l += V::kWidth) {
+          V::StoreRaw(out + l, SnapV<V>(V::Load(from + l)));
+        }
+      } else {
+        for (int64_t l = 0; l < kWidth; l += V::kWidth) {
+          const int64_t n = lanes <= l ? 0 : Least(lanes - l, V::kWidth);
+          V::StoreRaw(out + l, SnapV<V>(V::Load(from + l, static_cast<int>(n))));
+        }
       }
     }
   }
 }
 
-// Four lanes (fewer, if `lanes` is) at V::kWidth values of k (n of them: All{} or a count), from
-// rows along k.
+// Four lanes (those from `lanes` on are zeros) at V::kWidth values of k (n of them: All{} or a
+// count), from rows along k.
+template <class G, int kWidth, int q = 0, class N>
+static inline void StoreTransposed(float* out, const typename G::V::F (&quad)[4], N n) {
+  if constexpr (4 * q < G::V::kWidth) {
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) {
+      if constexpr (!__is_same(N, All)) {
+        if (4 * q + c >= n) return;
+      }
+      G::template StoreQuad<q>(out + (4 * q + c) * kWidth, quad[c]);
+    }
+    StoreTransposed<G, kWidth, q + 1>(out, quad, n);
+  }
+}
 template <class G, int kWidth, class T, class N>
 static inline void PackFour(float* out, const T* in, int64_t stride, int64_t lanes, N n) {
   using V = typename G::V;
   typename V::F quad[4];
 #pragma GCC unroll 4
   for (int l = 0; l < 4; ++l) {
-    Prefetch(in, (4 + l) * stride);  // the next four
     quad[l] = l < lanes ? SnapV<V>(V::Load(in + l * stride, n)) : V::Set(0.0f);
   }
   G::Transpose4(quad);  // quad[c] holds k = c, 4 + c, ...
-  const auto store = [&]<int q>() {
-#pragma GCC unroll 4
-    for (int c = 0; c < 4; ++c) {
-      if constexpr (__is_same(N, All)) {
-        G::template StoreQuad<q>(out + (4 * q + c) * kWidth, quad[c]);
-      } else {
-        if (4 * q + c < n) G::template StoreQuad<q>(out + (4 * q + c) * kWidth, quad[c]);
-      }
-    }
-  };
-  store.template operator()<0>();
-  if constexpr (V::kWidth >= 8) store.template operator()<1>();
-  if constexpr (V::kWidth >= 16) {
-    store.template operator()<2>();
-    store.template operator()<3>();
-  }
+  StoreTransposed<G, kWidth>(out, quad, n);
 }
 
-template <class G, class T, int kWidth>
-static void PackAlongK(const GemmF32PackArgs& args, Range quads) {
+// Rows along k, so many lanes at a time that lines of the panels fill up while they are near.
+template <class G, int kWidth, class T>
+static void PackAlongK(const GemmF32PackArgs& args, Range panels) {
   using V = typename G::V;
-  for (int64_t lane = 4 * quads.begin; lane < 4 * quads.end; lane += 4) {
+  constexpr int64_t kGroup = kWidth % 16 == 0 ? 16 : kWidth % 8 == 0 ? 8 : 4;
+  for (int64_t lane = kWidth * panels.begin; lane < kWidth * panels.end; lane += kGroup) {
     const T* in = static_cast<const T*>(args.in) + lane * args.stride;
     float* out = args.out + lane / kWidth * kWidth * args.depth + lane % kWidth;
     ForEachVector<V>(0, args.depth, [&](int64_t k, auto n) {
-      PackFour<G, kWidth>(out + k * kWidth, in + k, args.stride, args.lanes - lane, n);
+      for (int64_t l = 0; l < kGroup; l += 4) {
+        const T* from = in + l * args.stride + k;
+        for (int64_t i = 0; i < 4; ++i) Prefetch<2>(from, (kGroup + i) * args.stride);
+        PackFour<G, kWidth>(out + k * kWidth + l, from, args.stride, args.lanes - lane - l, n);
+      }
     });
   }
 }
 
-template <class G, int kWidth>
-static void PackItems(const GemmF32PackArgs& args, Range items) {
-  if (args.type == ElementType::kFloat32) {
-    args.k_contiguous ? PackAlongK<G, float, kWidth>(args, items)
-                      : PackSideBySide<G, float, kWidth>(args, items);
+template <class G, class T>
+static void PackPanels(const GemmF32PackArgs& args, Range panels) {
+  constexpr int kColumns = G::kVectors * G::V::kWidth;
+  if (args.width == kColumns) {
+    args.k_contiguous ? PackAlongK<G, kColumns, T>(args, panels)
+                      : PackSideBySide<G, T>(args, panels);
   } else {
-    args.k_contiguous ? PackAlongK<G, BFloat16, kWidth>(args, items)
-                      : PackSideBySide<G, BFloat16, kWidth>(args, items);
+    args.k_contiguous ? PackAlongK<G, kGemmTileRows, T>(args, panels)
+                      : PackQuadsSideBySide<G, T>(args, panels);
   }
 }
 
 template <class G>
-static void GemmF32PackBody(const GemmF32PackArgs& args, Range items) {
-  constexpr int kColumns = G::kVectors * G::V::kWidth;
-  if (args.width == kColumns) {
-    PackItems<G, kColumns>(args, items);
+static void GemmF32PackBody(const GemmF32PackArgs& args, Range panels) {
+  if (args.type == ElementType::kFloat32) {
+    PackPanels<G, float>(args, panels);
   } else {
-    PackItems<G, G::kRows>(args, items);
+    PackPanels<G, BFloat16>(args, panels);
   }
 }
 
@@ -160,7 +181,7 @@ template <class G, int kVectors>
 static void Tile(const GemmF32TilesArgs& args, const float* a, const float* b, float* sums,
                  BFloat16* out, int64_t rows, int64_t columns) {
   using V = typename G::V;
-  constexpr int kRows = G::kRows;
+  constexpr int kRows = kGemmTileRows;
   constexpr int kColumns = kVectors * V::kWidth;
   typename V::F acc[kRows][kVectors];
 #pragma GCC unroll 32
@@ -173,7 +194,7 @@ static void Tile(const GemmF32TilesArgs& args, const float* a, const float* b, f
   const int64_t step = args.depth / (2 * kRows) + 1;
   for (int64_t k = 0, row = 0; k < args.depth; ++row) {
 #pragma GCC unroll 32
-    for (int j = 0; j < kColumns; j += 16) Prefetch(sums, row * args.sums_stride + j);
+    for (int j = 0; j < kColumns; j += 16) Prefetch<3>(sums, row * args.sums_stride + j);
     for (const int64_t end = Least(k + step, args.depth); k < end; ++k) {
       typename V::F column[kVectors];
 #pragma GCC unroll 32
@@ -236,16 +257,16 @@ static inline void FittingTile(const GemmF32TilesArgs& args, const float* a, con
 }
 
 template <class G>
-static void GemmF32TilesBody(const GemmF32TilesArgs& args, Range tiles) {
+static void GemmF32TilesBody(const GemmF32TilesArgs& args, Range tile_rows) {
   constexpr int64_t kColumns = G::kVectors * G::V::kWidth;
-  const int64_t panels = args.column_panels();
-  for (int64_t t = tiles.begin; t < tiles.end; ++t) {
-    const int64_t i = t / panels * G::kRows;
-    const int64_t j = t % panels * kColumns;
-    FittingTile<G, G::kVectors>(args, args.a + i * args.depth, args.b + j * args.depth,
-                                Offset(args.sums, i * args.sums_stride + j),
-                                Offset(args.out, i * args.out_stride + j), args.rows - i,
-                                args.columns - j);
+  for (int64_t t = tile_rows.begin; t < tile_rows.end; ++t) {
+    const int64_t i = t * kGemmTileRows;
+    for (int64_t j = 0; j < args.columns; j += kColumns) {
+      FittingTile<G, G::kVectors>(args, args.a + i * args.depth, args.b + j * args.depth,
+                                  Offset(args.sums, i * args.sums_stride + j),
+                                  Offset(args.out, i * args.out_stride + j), args.rows - i,
+                                  args.columns - j);
+    }
   }
 }
 

@@ -13,14 +13,12 @@
 
 namespace lockstep::kernels {
 
-// The part of c that is held in registers: so many rows by so many columns.
-struct GemmTile {
-  int64_t rows;
-  int64_t columns;
-};
-inline constexpr GemmTile kGemmTileAvx2 = {.rows = 4, .columns = 24};
-inline constexpr GemmTile kGemmTileAvx512 = {.rows = 4, .columns = 96};
-inline constexpr GemmTile kGemmTileNeon = {.rows = 4, .columns = 24};
+// The part of c that is held in registers: so many rows by so many columns. The rows are the same
+// for all, so that packing a is, too; the columns are a multiple of 8.
+inline constexpr int64_t kGemmTileRows = 4;
+inline constexpr int64_t kGemmTileColumnsAvx2 = 24;
+inline constexpr int64_t kGemmTileColumnsAvx512 = 96;
+inline constexpr int64_t kGemmTileColumnsNeon = 24;
 
 // Packs lanes (rows of a, or columns of b) over at most 256 values of k, snapped:
 // out[p, k, l] = Snap(lane p * width + l at k), and +0 where there is no such lane.
@@ -32,12 +30,9 @@ struct GemmF32PackArgs {
   int64_t stride;     // in elements
   int64_t lanes;
   int64_t depth;  // values of k
-  int64_t width;  // lanes of a panel: the tile's rows or columns; a multiple of 4
+  int64_t width;  // lanes of a panel: the tile's rows or columns
 
-  int64_t panels() const { return (lanes + width - 1) / width; }
-  // Four lanes where k is contiguous, else eight values of k.
-  int64_t items() const { return k_contiguous ? panels() * width / 4 : (depth + 7) / 8; }
-  int64_t grain() const { return 1 + 4096 / (k_contiguous ? 4 * depth : 8 * lanes); }
+  int64_t items() const { return (lanes + width - 1) / width; }  // panels
 };
 
 // Multiplies one block of k: for every tile, acc from +0 as gemm_f32.h says, then
@@ -54,15 +49,10 @@ struct GemmF32TilesArgs {
   int64_t rows;
   int64_t columns;
   int64_t depth;
-  GemmTile tile;  // of the instruction set that runs this
   bool add;
   bool last;
 
-  int64_t column_panels() const { return (columns + tile.columns - 1) / tile.columns; }
-  int64_t items() const {  // tiles: all those of a row panel, then the next row panel's
-    return (rows + tile.rows - 1) / tile.rows * column_panels();
-  }
-  int64_t grain() const { return 1 + 400000 / (depth * tile.rows * tile.columns * 2); }
+  int64_t items() const { return (rows + kGemmTileRows - 1) / kGemmTileRows; }  // rows of tiles
 };
 
 }  // namespace lockstep::kernels

@@ -9,8 +9,7 @@ namespace {
 
 struct Tile128 {
   using V = Neon;
-  static constexpr int kRows = kGemmTileNeon.rows;
-  static constexpr int kVectors = kGemmTileNeon.columns / V::kWidth;
+  static constexpr int kVectors = kGemmTileColumnsNeon / V::kWidth;
 
   static void Transpose4(float32x4_t (&x)[4]) {
     const float32x4x2_t top = vtrnq_f32(x[0], x[1]);
