@@ -61,11 +61,13 @@ static inline typename V::F Exponential(typename V::F x, typename V::F m) {
   return V::Select(V::Lt(e, V::Set(kSnapBound)), V::Sub(V::Add(e, shift), shift), e);
 }
 
-// The row sum of the exponentials; kKeep: they take the place of the logits.
+// The row sum of the exponentials; kKeep: they take the place of the logits. The next row is
+// fetched meanwhile, while the memory has nothing else to do.
 template <class V, bool kFinite, bool kKeep>
 float SumExponentials(float* x, int64_t n, float maximum) {
   const typename V::F m = V::Set(maximum);
   return RowSumV<V>(n, [&](int64_t j, auto count) {
+    __builtin_prefetch(x + n + j);
     typename V::F e = Exponential<V, kFinite>(V::Load(x + j, count), m);
     if constexpr (!__is_same(decltype(count), All)) {
       float lanes[V::kWidth];
