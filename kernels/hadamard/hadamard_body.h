@@ -168,6 +168,17 @@ LOCKSTEP_ALWAYS_INLINE inline typename V::F LaneButterflies(typename V::F x) {
   }
 }
 
+// Reads vectors of elements, snapped, with the stages within a vector done.
+template <class V, class T>
+struct LaneTransformed {
+  const T* at;
+  LOCKSTEP_ALWAYS_INLINE inline typename V::F operator()() {
+    const typename V::F x = SnapV<V>(V::Load(at));
+    at += V::kWidth;
+    return LaneButterflies<V, V::kWidth>(x);
+  }
+};
+
 // Transforms x[0 .. count-1] in blocks. The results are handed on in arrays of vectors: emit(i,
 // step, n, y) takes n lanes of each from elements i, i + step, ... on. buffer: block elements.
 template <class V, class T, class Emit>
@@ -186,11 +197,7 @@ LOCKSTEP_ALWAYS_INLINE inline void TransformSpan(const T* x, int64_t count, int6
   const int log = Log2(block / V::kWidth);
   for (int64_t b = 0; b < count; b += block) {
     const auto load = [&](int, int i) LOCKSTEP_ALWAYS_INLINE {
-      return [at = x + b + i * V::kWidth]() mutable LOCKSTEP_ALWAYS_INLINE {
-        const F y = LaneButterflies<V, V::kWidth>(SnapV<V>(V::Load(at)));
-        at += V::kWidth;
-        return y;
-      };
+      return LaneTransformed<V, T>{x + b + i * V::kWidth};
     };
     const auto put = [&](int, int64_t i, int64_t step, const auto& y) LOCKSTEP_ALWAYS_INLINE {
       emit(b + i * V::kWidth, step * V::kWidth, All{}, y);
