@@ -45,3 +45,9 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
 else()
   message(FATAL_ERROR "lockstep runs on x86-64 and 64-bit ARM; this is ${CMAKE_SYSTEM_PROCESSOR}")
 endif()
+# Kernels do not throw. Said to the compiler, it leaves no trace of unwinding in their objects, which define nothing but
+# their entry points (scripts/check-objects).
+foreach(_group REFERENCE ${LOCKSTEP_ISAS})
+  string(TOUPPER ${_group} _group)
+  list(APPEND LOCKSTEP_${_group}_FLAGS -fno-exceptions)
+endforeach()

@@ -15,58 +15,46 @@ namespace lockstep::kernels {
 // exp of less is below 2^-86 and snaps to 0, as does exp of this.
 constexpr float kLeastExponent = -60.0f;
 
-struct RowMaximum {
-  float m;      // of what is not NaN
-  bool finite;  // no NaN in the row, and m is finite
-};
-
+// The largest of what is not NaN.
 template <class V>
-RowMaximum MaximumOf(const float* x, int64_t n) {
+float MaximumOf(const float* x, int64_t n) {
   using F = typename V::F;
   constexpr int64_t kStep = 4 * V::kWidth;
   const F low = V::Set(FromBits(0xff800000u));
   F m0 = low, m1 = low, m2 = low, m3 = low;
-  typename V::M nan = V::IsNan(low);
   int64_t j = 0;
   for (; j + kStep <= n; j += kStep) {
-    const F x0 = V::Load(x + j);
-    const F x1 = V::Load(x + j + V::kWidth);
-    const F x2 = V::Load(x + j + 2 * V::kWidth);
-    const F x3 = V::Load(x + j + 3 * V::kWidth);
-    m0 = V::Max(x0, m0);
-    m1 = V::Max(x1, m1);
-    m2 = V::Max(x2, m2);
-    m3 = V::Max(x3, m3);
-    nan = V::Or(nan, V::Or(V::Or(V::IsNan(x0), V::IsNan(x1)), V::Or(V::IsNan(x2), V::IsNan(x3))));
+    m0 = V::Max(V::Load(x + j), m0);
+    m1 = V::Max(V::Load(x + j + V::kWidth), m1);
+    m2 = V::Max(V::Load(x + j + 2 * V::kWidth), m2);
+    m3 = V::Max(V::Load(x + j + 3 * V::kWidth), m3);
   }
   float lanes[V::kWidth];
   V::StoreRaw(lanes, V::Max(V::Max(m0, m1), V::Max(m2, m3)));
-  RowMaximum maximum = {.m = FromBits(0xff800000u), .finite = !V::Any(nan)};
-  for (const float lane : lanes) maximum.m = Max(lane, maximum.m);
-  for (; j < n; ++j) {
-    maximum.m = Max(x[j], maximum.m);
-    maximum.finite = maximum.finite && x[j] == x[j];
-  }
-  maximum.finite = maximum.finite && Abs(maximum.m) < FromBits(0x7f800000u);
+  float maximum = FromBits(0xff800000u);
+  for (const float lane : lanes) maximum = Max(lane, maximum);
+  for (; j < n; ++j) maximum = Max(x[j], maximum);
   return maximum;
 }
 
-// Snap(Exp(x - m)). Where all is finite, x - m is at most 0, so neither of Exp's bounds is needed.
-template <class V, bool kFinite>
+// Snap(Exp(x - m)). x - m is at most 0, -Inf or NaN, so neither of Exp's bounds is needed: the
+// first operand of Max yields to NaN, and Exp's formula gives a NaN for one whose low 9 bits are 0,
+// as those of the canonical NaN and of every NaN that processors make are.
+template <class V>
 static inline typename V::F Exponential(typename V::F x, typename V::F m) {
-  const typename V::F d = V::Sub(x, m);
-  if constexpr (!kFinite) return SnapV<V>(ExpV<V>(d));
-  const typename V::F e = ExpInRangeV<V>(V::Max(d, V::Set(kLeastExponent)));
+  const typename V::F e = ExpInRangeV<V>(V::Max(V::Set(kLeastExponent), V::Sub(x, m)));
   const typename V::F shift = V::Set(kSnapShift);
   return V::Select(V::Lt(e, V::Set(kSnapBound)), V::Sub(V::Add(e, shift), shift), e);
 }
 
-// The row sum of the exponentials; kKeep: they take the place of the logits.
-template <class V, bool kFinite, bool kKeep>
+// The row sum of the exponentials; kKeep: they take the place of the logits. The next row is
+// fetched meanwhile, while the memory has nothing else to do.
+template <class V, bool kKeep>
 float SumExponentials(float* x, int64_t n, float maximum) {
   const typename V::F m = V::Set(maximum);
   return RowSumV<V>(n, [&](int64_t j, auto count) {
-    typename V::F e = Exponential<V, kFinite>(V::Load(x + j, count), m);
+    __builtin_prefetch(x + n + j);
+    typename V::F e = Exponential<V>(V::Load(x + j, count), m);
     if constexpr (!__is_same(decltype(count), All)) {
       float lanes[V::kWidth];
       V::StoreRaw(lanes, e);
@@ -77,11 +65,11 @@ float SumExponentials(float* x, int64_t n, float maximum) {
   });
 }
 
-// x[j] = Canon(x[j] * r), x[j] being 0 or in [2^-62, 1], or anything if not all is finite.
+// x[j] = Canon(x[j] * r), x[j] being 0, in [2^-62, 1], or NaN; r is NaN if one of them is.
 template <class V>
-void Scale(float* x, int64_t n, float r, bool finite) {
+void ScaleExponentials(float* x, int64_t n, float r) {
   const typename V::F factor = V::Set(r);
-  if (finite && r >= 0x1p-60f && r < FromBits(0x7f800000u)) {
+  if (r >= 0x1p-60f && r < FromBits(0x7f800000u)) {
     ForEachVector<V>(0, n, [&](int64_t j, auto count) {  // canonical as it is
       V::StoreRaw(x + j, V::Mul(V::Load(x + j, count), factor), count);
     });
@@ -98,16 +86,10 @@ void CrossEntropyRow(const CrossEntropyArgs& args, int64_t row) {
   const int32_t t = args.targets[row];
   const float g = args.scale;
   const float x_t = x[t];
-  const RowMaximum maximum = MaximumOf<V>(x, args.vocab);
-  float s;
-  if (maximum.finite) {
-    s = args.gradient ? SumExponentials<V, true, true>(x, args.vocab, maximum.m)
-                      : SumExponentials<V, true, false>(x, args.vocab, maximum.m);
-  } else {
-    s = args.gradient ? SumExponentials<V, false, true>(x, args.vocab, maximum.m)
-                      : SumExponentials<V, false, false>(x, args.vocab, maximum.m);
-  }
-  const float lse = Canon(maximum.m + Log(s));
+  const float m = MaximumOf<V>(x, args.vocab);
+  const float s = args.gradient ? SumExponentials<V, true>(x, args.vocab, m)
+                                : SumExponentials<V, false>(x, args.vocab, m);
+  const float lse = Canon(m + Log(s));
   Store(&args.loss[row], lse - x_t);
   Store(&args.z[row], lse * lse);
   if (!args.gradient) return;
@@ -115,7 +97,7 @@ void CrossEntropyRow(const CrossEntropyArgs& args, int64_t row) {
   const float c = Canon(Fma(b, g, g));
   const float r = Canon(c * (1.0f / s));
   const float e_t = x[t];
-  Scale<V>(x, args.vocab, r, maximum.finite);
+  ScaleExponentials<V>(x, args.vocab, r);
   Store(&x[t], Fma(e_t, r, -g));
 }
 

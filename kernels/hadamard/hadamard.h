@@ -72,7 +72,7 @@ struct HadamardQuantizeRowsArgs {
 // QuantizeColumns of that with the same gain. x may also be int8, which stands for
 //   float(x[r, c])                            without row_scale: exact integers up to 2^17;
 //   Canon(float(x[r, c]) * row_scale[r])      with row_scale: the bits of DequantizeRows to f32.
-// Each panel of columns is read twice, the second time from cache.
+// x is read twice.
 struct HadamardQuantizeColumnsArgs {
   int8_t* q;                         // [rows, cols]
   float* scale;                      // [cols]

@@ -19,7 +19,9 @@ namespace lockstep::kernels {
 
 #define LOCKSTEP_ALWAYS_INLINE __attribute__((always_inline))
 
-// Stages kH, 2 kH, ... below kCount between the vectors x[0 .. kCount-1].
+// Stages kH, 2 kH, ... below kCount between the vectors x[0 .. kCount-1]. The difference is written
+// as an fma, a - b * 1, which rounds as the subtraction does: processors that add and multiply in
+// different units then use both.
 template <class V, int kCount, int kH = 1>
 LOCKSTEP_ALWAYS_INLINE inline void Butterflies(typename V::F* x) {
   if constexpr (kH < kCount) {
@@ -29,21 +31,33 @@ LOCKSTEP_ALWAYS_INLINE inline void Butterflies(typename V::F* x) {
       const typename V::F a = x[i];
       const typename V::F b = x[i + kH];
       x[i] = V::Add(a, b);
-      x[i + kH] = V::Sub(a, b);
+      x[i + kH] = V::Fnma(b, V::Set(1.0f), a);
     }
     Butterflies<V, kCount, 2 * kH>(x);
   }
 }
 
-// put(what the stages make of get(0 .. kCount-1)).
-template <class V, int kCount, class Get, class Put>
-LOCKSTEP_ALWAYS_INLINE inline void Sweep(Get&& get, Put&& put) {
+// put(what the stages make of kCount vectors that next() gives one after the other).
+template <class V, int kCount, class Next, class Put>
+LOCKSTEP_ALWAYS_INLINE inline void Sweep(Next&& next, Put&& put) {
   typename V::F x[kCount];
 #pragma GCC unroll 16
-  for (int i = 0; i < kCount; ++i) x[i] = get(i);
+  for (int i = 0; i < kCount; ++i) x[i] = next();
   Butterflies<V, kCount>(x);
   put(x);
 }
+
+// Reads vectors at, at + step, ...
+template <class V>
+struct VectorsFrom {
+  const float* at;
+  int64_t step;
+  LOCKSTEP_ALWAYS_INLINE inline typename V::F operator()() {
+    const typename V::F x = V::Load(at);
+    at += step;
+    return x;
+  }
+};
 
 // fn(i, x[i]), unrolled.
 template <class V, int kCount, class Fn>
@@ -91,31 +105,21 @@ LOCKSTEP_ALWAYS_INLINE inline void WithLog(int log, Fn&& fn) {
   }
 }
 
-// Transforms `strands` sequences of 2^log vectors: load(s, i) gives vector i of strand s; emit(s,
-// i, step, x) takes the results i, i + step, ... of strand s, as many as the array x has. buffer:
-// strands * 2^log vectors. The first sweep takes the strands in turn, so that a cache line that
-// holds several of them is fetched once.
+// Transforms `strands` sequences of 2^log vectors: load(s, i) gives a function whose calls give
+// vectors i, i + 1, ... of strand s; emit(s, i, step, x) takes the results i, i + step, ... of
+// strand s, as many as the array x has. buffer: strands * 2^log vectors. The first sweeps take the
+// strands in turn, so that a cache line that holds several of them is fetched once.
 template <class V, class Load, class Emit>
-LOCKSTEP_ALWAYS_INLINE inline void TransformVectors(int log, int strands, float* buffer,
-                                                    Load&& load, Emit&& emit) {
+LOCKSTEP_ALWAYS_INLINE inline void TransformBySweeps(int log, int strands, float* buffer,
+                                                     Load&& load, Emit&& emit) {
   constexpr int kCount = 1 << V::kLog;
-  if (log <= V::kLog) {
-    WithLog(log, [&](auto k) LOCKSTEP_ALWAYS_INLINE {
-      for (int s = 0; s < strands; ++s) {
-        Sweep<V, 1 << decltype(k)::value>([&](int i) LOCKSTEP_ALWAYS_INLINE { return load(s, i); },
-                                          [&](const auto& x)
-                                              LOCKSTEP_ALWAYS_INLINE { emit(s, 0, 1, x); });
-      }
-    });
-    return;
-  }
   const int count = 1 << log;
   for (int first = 0; first < count; first += kCount) {
     for (int s = 0; s < strands; ++s) {
       float* at = buffer + (s * count + first) * V::kWidth;
-      Sweep<V, kCount>([&](int i) LOCKSTEP_ALWAYS_INLINE { return load(s, first + i); },
-                       [&](const auto& x)
-                           LOCKSTEP_ALWAYS_INLINE { StoreSweep<V>(at, V::kWidth, x); });
+      Sweep<V, kCount>(load(s, first), [&](const auto& x) LOCKSTEP_ALWAYS_INLINE {
+        StoreSweep<V>(at, V::kWidth, x);
+      });
     }
   }
   for (int s = 0; s < strands; ++s) {
@@ -126,19 +130,18 @@ LOCKSTEP_ALWAYS_INLINE inline void TransformVectors(int log, int strands, float*
       for (int i = 0; i < count; i += kCount << done) {
         for (int j = 0; j < 1 << done; ++j) {
           float* at = strand + (i + j) * V::kWidth;
-          Sweep<V, kCount>([&](int k) LOCKSTEP_ALWAYS_INLINE { return V::Load(at + k * step); },
-                           [&](const auto& x)
-                               LOCKSTEP_ALWAYS_INLINE { StoreSweep<V>(at, step, x); });
+          Sweep<V, kCount>(VectorsFrom<V>{at, step}, [&](const auto& x) LOCKSTEP_ALWAYS_INLINE {
+            StoreSweep<V>(at, step, x);
+          });
         }
       }
     }
     WithLog(log - done, [&](auto k) LOCKSTEP_ALWAYS_INLINE {
       const int64_t step = V::kWidth << done;
       for (int j = 0; j < 1 << done; ++j) {
-        const float* at = strand + j * V::kWidth;
-        Sweep<V, 1 << decltype(k)::value>(
-            [&](int i) LOCKSTEP_ALWAYS_INLINE { return V::Load(at + i * step); },
-            [&](const auto& x) LOCKSTEP_ALWAYS_INLINE { emit(s, j, 1 << done, x); });
+        Sweep<V, 1 << decltype(k)::value>(VectorsFrom<V>{strand + j * V::kWidth, step},
+                                          [&](const auto& x)
+                                              LOCKSTEP_ALWAYS_INLINE { emit(s, j, 1 << done, x); });
       }
     });
   }
@@ -165,6 +168,17 @@ LOCKSTEP_ALWAYS_INLINE inline typename V::F LaneButterflies(typename V::F x) {
   }
 }
 
+// Reads vectors of elements, snapped, with the stages within a vector done.
+template <class V, class T>
+struct LaneTransformed {
+  const T* at;
+  LOCKSTEP_ALWAYS_INLINE inline typename V::F operator()() {
+    const typename V::F x = SnapV<V>(V::Load(at));
+    at += V::kWidth;
+    return LaneButterflies<V, V::kWidth>(x);
+  }
+};
+
 // Transforms x[0 .. count-1] in blocks. The results are handed on in arrays of vectors: emit(i,
 // step, n, y) takes n lanes of each from elements i, i + step, ... on. buffer: block elements.
 template <class V, class T, class Emit>
@@ -182,13 +196,20 @@ LOCKSTEP_ALWAYS_INLINE inline void TransformSpan(const T* x, int64_t count, int6
   }
   const int log = Log2(block / V::kWidth);
   for (int64_t b = 0; b < count; b += block) {
-    TransformVectors<V>(
-        log, 1, buffer,
-        [&](int, int i) LOCKSTEP_ALWAYS_INLINE {
-          return LaneButterflies<V, V::kWidth>(SnapV<V>(V::Load(x + b + i * V::kWidth)));
-        },
-        [&](int, int64_t i, int64_t step, const auto& y)
-            LOCKSTEP_ALWAYS_INLINE { emit(b + i * V::kWidth, step * V::kWidth, All{}, y); });
+    const auto load = [&](int, int i) LOCKSTEP_ALWAYS_INLINE {
+      return LaneTransformed<V, T>{x + b + i * V::kWidth};
+    };
+    const auto put = [&](int, int64_t i, int64_t step, const auto& y) LOCKSTEP_ALWAYS_INLINE {
+      emit(b + i * V::kWidth, step * V::kWidth, All{}, y);
+    };
+    if (log > V::kLog) {
+      TransformBySweeps<V>(log, 1, buffer, load, put);
+    } else {
+      WithLog(log, [&](auto k) LOCKSTEP_ALWAYS_INLINE {
+        Sweep<V, 1 << decltype(k)::value>(
+            load(0, 0), [&](const auto& y) LOCKSTEP_ALWAYS_INLINE { put(0, 0, 1, y); });
+      });
+    }
   }
 }
 
@@ -224,7 +245,7 @@ void HadamardQuantizeRowsBody(const HadamardQuantizeRowsArgs& args, Range range)
                        });
       const float amax = FromBits(static_cast<uint32_t>(V::MaxLane(largest)));
       Store(&args.scale[r], StepOfAmax(amax) * args.gain);
-      QuantizeSpan<V>(args.q + r * args.cols, row, 0, args.cols, QuantizerOfAmax(amax));
+      QuantizeBoundedSpan<V>(args.q + r * args.cols, row, args.cols, amax);
     }
   });
 }

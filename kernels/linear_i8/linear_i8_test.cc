@@ -180,7 +180,8 @@ class LinearI8Accuracy : public ::testing::Test {
     for (BFloat16& v : x_) Store(&v, Gaussian(random));
     for (BFloat16& v : dy_) Store(&v, 1e-4f * Gaussian(random));
     for (int64_t i = 0; i < 300; ++i) {
-      Store(&dy_[random.Below(static_cast<int64_t>(dy_.size()))], 3e-3f * Gaussian(random));
+      BFloat16& outlier = dy_[random.Below(static_cast<int64_t>(dy_.size()))];
+      Store(&outlier, 3e-3f * Gaussian(random));
     }
     QuantizeTensor(context_, {.q = xq_.data(),
                               .step = &x_step_,

@@ -3,6 +3,9 @@
 // Quantisation of a whole tensor: the largest magnitude of all blocks, then every element by it.
 #include "kernels/quantize/quantize.h"
 
+#include <algorithm>
+
+#include "kernels/context.h"
 #include "kernels/scratch.h"
 
 namespace lockstep::kernels {

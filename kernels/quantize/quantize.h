@@ -9,12 +9,13 @@
 
 #include <cstdint>
 
-#include "kernels/context.h"
 #include "kernels/quantize/elements.h"
 #include "kernels/quantize/quantizer.h"
 #include "kernels/range.h"
 
 namespace lockstep::kernels {
+
+struct Context;
 
 constexpr int64_t kAmaxBlock = 32768;  // elements whose largest magnitude one item finds
 constexpr int64_t kColumnPanel = 64;   // columns of one item of the column kernels

@@ -62,7 +62,7 @@ LOCKSTEP_BENCH(quantize, "quantisation and dequantisation, against the memory's 
                                   .rows = kRows,
                                   .cols = kCols});
   });
-  Measure(b, "columns bf16", 2, 1, kCount, [&](const Context& context) {
+  Measure(b, "columns bf16, read twice", 4, 1, kCount, [&](const Context& context) {
     Run(context, QuantizeColumnsArgs{.q = d.q.data(),
                                      .scale = d.scale.data(),
                                      .x = d.bf16.data(),

@@ -5,6 +5,7 @@
 #define LOCKSTEP_KERNELS_QUANTIZE_QUANTIZE_BODY_H_
 
 #include "kernels/quantize/quantize.h"
+#include "kernels/scratch.h"
 #include "kernels/simd/ops.h"
 
 namespace lockstep::kernels {
@@ -39,6 +40,20 @@ void QuantizeSpan(int8_t* q, const T* x, int64_t begin, int64_t end, Quantizer q
   });
 }
 
+// The same for x that amax bounds.
+template <class V, class T>
+void QuantizeBoundedSpan(int8_t* q, const T* x, int64_t n, float amax) {
+  const Quantizer quantizer = QuantizerOfAmax(amax);
+  if (quantizer.bound == 0.0f) {
+    ForEachVector<V>(0, n, [&](int64_t i, auto m) { V::StoreI(q + i, V::SetI(0), m); });
+    return;
+  }
+  const typename V::F inverse = V::Set(quantizer.inverse);
+  ForEachVector<V>(0, n, [&](int64_t i, auto m) {  // at most 127 in magnitude, none NaN
+    V::StoreI(q + i, V::ToInt(V::Mul(V::Load(x + i, m), inverse)), m);
+  });
+}
+
 template <class V>
 void AmaxBlocksBody(const AmaxBlocksArgs& args, Range range) {
   WithFloats(args.x, [&](const auto* x) {
@@ -63,72 +78,72 @@ void QuantizeRowsBody(const QuantizeRowsArgs& args, Range range) {
       const int64_t row = r * args.cols;
       const float amax = AmaxV<V>(x + row, args.cols);
       Store(&args.scale[r], StepOfAmax(amax) * args.gain);
-      QuantizeSpan<V>(args.q + row, x + row, 0, args.cols, QuantizerOfAmax(amax));
+      QuantizeBoundedSpan<V>(args.q + row, x + row, args.cols, amax);
     }
   });
 }
 
-// What quantises each column of a panel, made from the columns' amax.
-struct PanelQuantizer {
-  int32_t amax[kColumnPanel];  // bits
-  float inverse[kColumnPanel];
-  float bound[kColumnPanel];
+// What quantises each column of a range of `count` columns, made from the columns' amax. The arrays
+// are scratch, of whole vectors.
+struct ColumnQuantizers {
+  int32_t* amax;  // bits
+  float* inverse;
+  float* bound;
+  int64_t count;
 };
 
-static inline void ClearAmax(PanelQuantizer* panel) {
-  for (int32_t& amax : panel->amax) amax = 0;
+static inline ColumnQuantizers NewColumnQuantizers(ScratchFrame* scratch, int64_t count) {
+  const int64_t padded = (count + kColumnPanel - 1) / kColumnPanel * kColumnPanel;
+  const ColumnQuantizers columns = {.amax = scratch->Get<int32_t>(padded),
+                                    .inverse = scratch->Get<float>(padded),
+                                    .bound = scratch->Get<float>(padded),
+                                    .count = count};
+  for (int64_t c = 0; c < padded; ++c) columns.amax[c] = 0;
+  return columns;
 }
 
-// scale[c] and the quantisers of the panel's n columns.
+// scale[c] and the quantisers, once amax stands.
 template <class V>
-void FinishPanel(PanelQuantizer* panel, float* scale, float gain, int64_t columns) {
-  for (int64_t c = 0; c < kColumnPanel; c += V::kWidth) {
-    const typename V::F amax = V::AsFloat(V::LoadI(panel->amax + c));
+void FinishColumns(const ColumnQuantizers& columns, float* scale, float gain) {
+  ForEachVector<V>(0, columns.count, [&](int64_t c, auto n) {
+    const typename V::F amax = V::AsFloat(V::LoadI(columns.amax + c));
     typename V::F inverse;
     typename V::F bound;
     QuantizerOfAmaxV<V>(amax, &inverse, &bound);
-    V::StoreRaw(panel->inverse + c, inverse);
-    V::StoreRaw(panel->bound + c, bound);
-  }
-  ForEachVector<V>(0, columns, [&](int64_t c, auto n) {
-    const typename V::F amax = V::AsFloat(V::LoadI(panel->amax + c));
+    V::StoreRaw(columns.inverse + c, inverse);
+    V::StoreRaw(columns.bound + c, bound);
     StoreV<V>(scale + c, V::Mul(StepOfAmaxV<V>(amax), V::Set(gain)), n);
   });
 }
 
-template <class V, class T>
-void QuantizePanel(const QuantizeColumnsArgs& args, const T* x, int64_t first, int64_t columns) {
-  constexpr int64_t kRows = 64;  // of the panel fit the first cache and are swept column by column
-  PanelQuantizer panel;
-  ClearAmax(&panel);
-  for (int64_t begin = 0; begin < args.rows; begin += kRows) {
-    const int64_t end = begin + kRows < args.rows ? begin + kRows : args.rows;
-    ForEachVector<V>(0, columns, [&](int64_t c, auto n) {
-      typename V::I amax = V::LoadI(panel.amax + c);
-      for (int64_t r = begin; r < end; ++r) {
-        amax = V::MaxI(amax, MagnitudeBitsV<V>(V::Load(x + r * args.cols + first + c, n)));
-      }
-      V::StoreI(panel.amax + c, amax);
-    });
-  }
-  FinishPanel<V>(&panel, args.scale + first, args.gain, columns);
-  for (int64_t r = 0; r < args.rows; ++r) {
-    const int64_t at = r * args.cols + first;
-    ForEachVector<V>(0, columns, [&](int64_t c, auto n) {
-      const typename V::I q = QuantizeV<V>(V::Load(x + at + c, n), V::Load(panel.inverse + c),
-                                           V::Load(panel.bound + c));
-      V::StoreI(args.q + at + c, q, n);
-    });
-  }
-}
-
 template <class V>
 void QuantizeColumnsBody(const QuantizeColumnsArgs& args, Range range) {
+  constexpr int64_t kRows = 8;  // streams through memory at once
+  const int64_t first = range.begin * kColumnPanel;
+  const int64_t end = range.end * kColumnPanel < args.cols ? range.end * kColumnPanel : args.cols;
+  ScratchFrame scratch;
+  const ColumnQuantizers columns = NewColumnQuantizers(&scratch, end - first);
   WithFloats(args.x, [&](const auto* x) {
-    for (int64_t p = range.begin; p < range.end; ++p) {
-      const int64_t first = p * kColumnPanel;
-      const int64_t left = args.cols - first;
-      QuantizePanel<V>(args, x, first, left < kColumnPanel ? left : kColumnPanel);
+    for (int64_t begin = 0; begin < args.rows; begin += kRows) {
+      const int64_t rows = args.rows - begin < kRows ? args.rows - begin : kRows;
+      const auto* at = x + begin * args.cols + first;
+      ForEachVector<V>(0, columns.count, [&](int64_t c, auto n) {
+        typename V::I amax = V::LoadI(columns.amax + c);
+        for (int64_t r = 0; r < rows; ++r) {
+          amax = V::MaxI(amax, MagnitudeBitsV<V>(V::Load(at + r * args.cols + c, n)));
+        }
+        V::StoreI(columns.amax + c, amax);
+      });
+    }
+    FinishColumns<V>(columns, args.scale + first, args.gain);
+    for (int64_t r = 0; r < args.rows; ++r) {
+      const int64_t row = r * args.cols + first;
+      ForEachVector<V>(0, columns.count, [&](int64_t c, auto n) {
+        V::StoreI(args.q + row + c,
+                  QuantizeBoundedV<V>(V::Load(x + row + c, n), V::Load(columns.inverse + c),
+                                      V::Load(columns.bound + c)),
+                  n);
+      });
     }
   });
 }

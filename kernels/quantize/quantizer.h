@@ -57,6 +57,14 @@ static inline typename V::I QuantizeV(typename V::F x, typename V::F inverse, ty
   return V::ToInt(V::Min(V::Max(V::Mul(x, inverse), low), bound));
 }
 
+// The same for values that amax bounds, where nothing is above 127 to be clamped: what may be there
+// is NaN, which has no usable step, and Max gives 0 for it.
+template <class V>
+static inline typename V::I QuantizeBoundedV(typename V::F x, typename V::F inverse,
+                                             typename V::F bound) {
+  return V::ToInt(V::Max(V::Mul(x, inverse), V::Sub(V::Set(0.0f), bound)));
+}
+
 // StepOfAmax and QuantizerOfAmax in each lane.
 template <class V>
 static inline typename V::F StepOfAmaxV(typename V::F amax) {

@@ -3,6 +3,7 @@
 // The runs and comparisons of the conformance suite.
 #include "kernels/testing/conformance.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -94,8 +95,7 @@ class ConformanceRun {
  private:
   void Reset() {
     for (Case::Buffer& buffer : case_.buffers_) {
-      if (buffer.size == 0) continue;  // initial.data() may then be null
-      std::memcpy(buffer.bytes.data() + buffer.offset, buffer.initial.data(), buffer.size);
+      std::copy(buffer.initial.begin(), buffer.initial.end(), buffer.bytes.begin() + buffer.offset);
     }
   }
   std::vector<std::byte> Outputs() const {
@@ -117,8 +117,8 @@ class ConformanceRun {
       }
       EXPECT_TRUE(fenced) << op_ << ", case \"" << case_.name_ << "\", " << what
                           << ": wrote outside buffer " << b;
-      const bool same = buffer.size == 0 || std::memcmp(buffer.bytes.data() + buffer.offset,
-                                                        buffer.initial.data(), buffer.size) == 0;
+      const bool same = std::equal(buffer.initial.begin(), buffer.initial.end(),
+                                   buffer.bytes.begin() + buffer.offset);
       EXPECT_TRUE(buffer.output || same)
           << op_ << ", case \"" << case_.name_ << "\", " << what << ": wrote to input buffer " << b;
     }
