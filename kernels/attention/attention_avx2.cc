@@ -9,7 +9,7 @@ namespace lockstep::kernels {
 namespace {
 
 struct AttentionAvx2 : Avx2 {
-  static constexpr int kRows = 6;
+  static constexpr int kRows = 4;
   static constexpr int kVectors = 2;
 
   static void Transpose(F (&x)[8]) {
