@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // lockstep-kernels-demo FILE [STEPS]: trains the byte model on the file once with each instruction
-// set of this machine (or the one that LOCKSTEP_ISA names) and once with several threads, and prints losses and the digest of the final
-// state, which must be one and the same.
+// set of this machine (or the one that LOCKSTEP_ISA names) and once with several threads, and
+// prints losses and the digest of the final state, which must be one and the same.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
