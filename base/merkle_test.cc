@@ -208,6 +208,17 @@ TEST(Merkle, RootsAgreeWithTheDefinition) {
   }
 }
 
+TEST(Merkle, RootsInParallel) {
+  const Hashes all = LeafHashes(400);
+  for (int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    for (size_t size = 0; size <= all.size(); ++size) {
+      const Hashes leaf_hashes = Slice(all, 0, size);
+      ASSERT_EQ(MerkleRoot(leaf_hashes, pool), MerkleRoot(leaf_hashes)) << size;
+    }
+  }
+}
+
 TEST(Merkle, ProofsAgreeWithTheDefinitionAndVerify) {
   const Hashes all = LeafHashes(34);
   const MerkleTree tree = TreeOf(all);
