@@ -186,9 +186,9 @@ absl::StatusOr<std::vector<Digest>> MerkleTree::ConsistencyProof(uint64_t old_si
 Digest MerkleTree::RangeHash(uint64_t begin, uint64_t end) const {
   std::vector<Digest> peaks;
   while (begin < end) {
-    const int k = std::bit_width(end - begin) - 1;
-    peaks.push_back(levels_[k][begin >> k]);
-    begin += uint64_t{1} << k;
+    const uint64_t leaves = std::bit_floor(end - begin);
+    peaks.push_back(levels_[std::countr_zero(leaves)][begin / leaves]);
+    begin += leaves;
   }
   return FoldPeaks(peaks);
 }

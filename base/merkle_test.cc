@@ -165,7 +165,7 @@ TEST(Merkle, PublishedRoots) {
 
 TEST(Merkle, PublishedProofs) {
   const MerkleTree tree = TreeOf(PublishedLeafHashes());
-  const auto hashes = [](std::vector<const char*> texts) {
+  const auto hashes = [](const std::vector<const char*>& texts) {
     Hashes result;
     for (const char* text : texts) result.push_back(FromHex(text));
     return result;
