@@ -33,8 +33,9 @@ Digest MerkleLeafHash(std::initializer_list<ByteSpan> parts);
 
 Digest MerkleNodeHash(const Digest& left, const Digest& right);
 
-// The root over leaves with these hashes.
+// The root over leaves with these hashes; with a pool, on its threads, and the same root.
 Digest MerkleRoot(std::span<const Digest> leaf_hashes);
+Digest MerkleRoot(std::span<const Digest> leaf_hashes, ThreadPool& pool);
 
 // Cuts `data` into leaves of `leaf_bytes` (checked: not 0; the last may be shorter; empty data has
 // no leaves) and hashes them on the pool's threads. The result depends on the data and

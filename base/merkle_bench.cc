@@ -36,7 +36,7 @@ LOCKSTEP_BENCH(merkle, "Merkle root over 64 KiB leaves, against raw SHA-256", b)
     b.Compare({.name = "64 KiB leaves " + std::to_string(threads) + "T",
                .unit = "GB/s",
                .work = static_cast<double>(kDataBytes),
-               .ours = [&] { MerkleRoot(MerkleLeafHashes(data, kLeafBytes, pool)); },
+               .ours = [&] { MerkleRoot(MerkleLeafHashes(data, kLeafBytes, pool), pool); },
                .peer = "OpenSSL x " + std::to_string(threads),
                .peer_call =
                    [&] {

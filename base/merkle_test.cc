@@ -165,7 +165,7 @@ TEST(Merkle, PublishedRoots) {
 
 TEST(Merkle, PublishedProofs) {
   const MerkleTree tree = TreeOf(PublishedLeafHashes());
-  const auto hashes = [](std::vector<const char*> texts) {
+  const auto hashes = [](const std::vector<const char*>& texts) {
     Hashes result;
     for (const char* text : texts) result.push_back(FromHex(text));
     return result;
@@ -205,6 +205,17 @@ TEST(Merkle, RootsAgreeWithTheDefinition) {
     EXPECT_EQ(frontier.size(), size);
     EXPECT_THAT(tree.Root(size), IsOkAndHolds(expected));
     if (size < all.size()) frontier.Append(all[size]);
+  }
+}
+
+TEST(Merkle, RootsInParallel) {
+  const Hashes all = LeafHashes(400);
+  for (int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    for (size_t size = 0; size <= all.size(); ++size) {
+      const Hashes leaf_hashes = Slice(all, 0, size);
+      ASSERT_EQ(MerkleRoot(leaf_hashes, pool), MerkleRoot(leaf_hashes)) << size;
+    }
   }
 }
 

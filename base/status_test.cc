@@ -23,13 +23,13 @@ using ::testing::Pointee;
 
 constexpr auto kNotFound = absl::StatusCode::kNotFound;
 
-absl::Status Pass(absl::Status status, bool* went_on) {
+absl::Status Pass(const absl::Status& status, bool* went_on) {
   LOCKSTEP_RETURN_IF_ERROR(status);
   *went_on = true;
   return absl::OkStatus();
 }
 
-absl::Status PassWithContext(absl::Status status, int* evaluations) {
+absl::Status PassWithContext(const absl::Status& status, int* evaluations) {
   LOCKSTEP_RETURN_IF_ERROR(status, "step ", ++*evaluations);
   return absl::OkStatus();
 }
@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<int>> Twice(absl::StatusOr<std::unique_ptr<int>> 
   return value;
 }
 
-absl::StatusOr<int> Sum(absl::StatusOr<int> a, absl::StatusOr<int> b) {
+absl::StatusOr<int> Sum(const absl::StatusOr<int>& a, const absl::StatusOr<int>& b) {
   int sum = 0;
   LOCKSTEP_ASSIGN_OR_RETURN(sum, a);
   LOCKSTEP_ASSIGN_OR_RETURN(const int& other, b);
