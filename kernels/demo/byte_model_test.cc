@@ -13,8 +13,8 @@
 namespace lockstep::kernels {
 namespace {
 
-constexpr char kGolden[] = "ead071bec5b18239d10b7af8f7a70c3b30c23fdc2d7dadb6b8ba637679b8421c";
-constexpr int kSteps = 15;
+constexpr char kGolden[] = "652ef92f1daf1554c83a291a9bf80be89748bf12de8162f9a032c8600824581b";
+constexpr int kSteps = 6;
 
 std::string Text() {
   std::string text;
