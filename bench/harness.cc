@@ -9,7 +9,13 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
+#include <thread>
 #include <vector>
+
+#ifdef __linux__
+#include <sched.h>
+#endif
 
 #include "base/cpu_affinity.h"
 #include "base/logging.h"
@@ -22,8 +28,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kRounds = 7;
+constexpr int kLongRounds = 5;  // of calls that take longer than kLongSeconds
+constexpr double kLongSeconds = 0.3;
 constexpr double kRoundSeconds =
     0.02;  // a round repeats the call until it takes at least this long
+// Longer than OpenBLAS's threads (about 20 ms) and OpenMP's spin for another call.
+constexpr std::chrono::milliseconds kPause{40};
 
 double SecondsOf(const std::function<void()>& call, int repeats) {
   const Clock::time_point start = Clock::now();
@@ -31,17 +41,52 @@ double SecondsOf(const std::function<void()>& call, int repeats) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-int RepeatsOf(const std::function<void()>& call) {
-  const double once =
-      std::max(SecondsOf(call, 1), 1e-9);  // the first call warms up and is not timed
-  const double again = std::min(once, std::max(SecondsOf(call, 1), 1e-9));
-  return std::max(1, static_cast<int>(kRoundSeconds / again + 1));
-}
+// Holds the calling thread on the first CPU for a scope. Elsewhere than on Linux it does nothing.
+class CallerOnFirstCpu {
+ public:
+#ifdef __linux__
+  CallerOnFirstCpu() {
+    held_ = sched_getaffinity(0, sizeof(before_), &before_) == 0 && PinThisThread(AllowedCpus()[0]);
+  }
+  ~CallerOnFirstCpu() {
+    if (held_) sched_setaffinity(0, sizeof(before_), &before_);
+  }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
+ private:
+  cpu_set_t before_;
+  bool held_;
+#endif
+};
+
+// One side of a comparison.
+class Side {
+ public:
+  Side(const std::function<void()>& call, bool apart) : call_(call), apart_(apart) {
+    SecondsOf(call, 1);  // warms up
+    seconds_ = std::max(SecondsOf(call, 1), 1e-9);
+    repeats_ = std::max(1, static_cast<int>(kRoundSeconds / seconds_ + 1));
+  }
+  int rounds() const { return seconds_ > kLongSeconds ? kLongRounds : kRounds; }
+
+  void TakeTurn() {
+    if (apart_) {
+      std::this_thread::sleep_for(kPause);
+      if (repeats_ > 1) call_();
+    }
+    calls_a_second_.push_back(repeats_ / SecondsOf(call_, repeats_));
+  }
+  double MedianCallsASecond() {
+    std::sort(calls_a_second_.begin(), calls_a_second_.end());
+    return calls_a_second_[calls_a_second_.size() / 2];
+  }
+
+ private:
+  const std::function<void()>& call_;
+  const bool apart_;
+  double seconds_;  // of one call
+  int repeats_;     // calls of a turn
+  std::vector<double> calls_a_second_;
+};
 
 struct Streams {
   std::vector<std::unique_ptr<uint64_t[]>> in;
@@ -75,16 +120,21 @@ Registration::Registration(const char* name, const char* what, void (*run)(Bench
 }
 
 void Bench::Compare(const Measurement& m) {
-  const int ours_repeats = RepeatsOf(m.ours);
-  const int peer_repeats = m.peer_call ? RepeatsOf(m.peer_call) : 0;
-  std::vector<double> ours;
-  std::vector<double> peer;
-  for (int round = 0; round < kRounds; ++round) {
-    ours.push_back(m.work * ours_repeats / SecondsOf(m.ours, ours_repeats) * 1e-9);
-    if (m.peer_call)
-      peer.push_back(m.work * peer_repeats / SecondsOf(m.peer_call, peer_repeats) * 1e-9);
+  std::optional<Side> peer;
+  if (m.peer_call) peer.emplace(m.peer_call, m.peer_has_threads);
+  std::optional<Side> ours;
+  const auto our_turn = [&](auto&& turn) {
+    const CallerOnFirstCpu held;
+    turn();
+  };
+  our_turn([&] { ours.emplace(m.ours, m.peer_has_threads); });
+  for (int round = 0; round < ours->rounds(); ++round) {
+    our_turn([&] { ours->TakeTurn(); });
+    if (peer) peer->TakeTurn();
   }
-  Row(m.name, Median(ours), m.unit, m.peer_call ? m.peer : "", m.peer_call ? Median(peer) : 0.0);
+  const double work = m.work * 1e-9;
+  Row(m.name, work * ours->MedianCallsASecond(), m.unit, peer ? m.peer : "",
+      peer ? work * peer->MedianCallsASecond() : 0.0);
 }
 
 void Bench::Row(const std::string& name, double value, const std::string& unit,

@@ -23,6 +23,9 @@ struct Measurement {
   std::function<void()> ours;  // one call
   std::string peer;            // what ours is compared with; empty for nothing
   std::function<void()> peer_call;
+  // The peer brings its own threads, which may spin for a while after a call. Turns are then kept
+  // apart by a pause, and begin with a call that is not timed.
+  bool peer_has_threads = false;
 };
 
 // The running benchmark: collects rows and prints them as a table or, with --json, one object a
@@ -34,7 +37,8 @@ class Bench {
   Bench(std::string name, bool json) : name_(std::move(name)), json_(json) {}
 
   // Takes turns until each side has at least 5 rounds of at least a few milliseconds; prints the
-  // medians.
+  // medians. During our turns the calling thread is held on the first CPU, which the threads of
+  // Pool() leave to it; the peer's turns find it as it was.
   void Compare(const Measurement& measurement);
   // A row measured elsewhere. peer empty: none.
   void Row(const std::string& name, double value, const std::string& unit, const std::string& peer,
