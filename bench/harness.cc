@@ -9,6 +9,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "base/cpu_affinity.h"
@@ -24,6 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int kRounds = 7;
 constexpr double kRoundSeconds =
     0.02;  // a round repeats the call until it takes at least this long
+constexpr std::chrono::milliseconds kSettle{20};
 
 double SecondsOf(const std::function<void()>& call, int repeats) {
   const Clock::time_point start = Clock::now();
@@ -36,6 +38,15 @@ int RepeatsOf(const std::function<void()>& call) {
       std::max(SecondsOf(call, 1), 1e-9);  // the first call warms up and is not timed
   const double again = std::min(once, std::max(SecondsOf(call, 1), 1e-9));
   return std::max(1, static_cast<int>(kRoundSeconds / again + 1));
+}
+
+// Seconds of a round. OpenMP threads of a peer spin for some milliseconds after their work, which
+// would take cores from whoever comes next: the round waits for that to end, and wakes its own
+// threads before the clock starts.
+double RoundOf(const std::function<void()>& call, int repeats) {
+  std::this_thread::sleep_for(kSettle);
+  if (repeats > 1) call();
+  return SecondsOf(call, repeats);
 }
 
 double Median(std::vector<double> values) {
@@ -80,9 +91,9 @@ void Bench::Compare(const Measurement& m) {
   std::vector<double> ours;
   std::vector<double> peer;
   for (int round = 0; round < kRounds; ++round) {
-    ours.push_back(m.work * ours_repeats / SecondsOf(m.ours, ours_repeats) * 1e-9);
+    ours.push_back(m.work * ours_repeats / RoundOf(m.ours, ours_repeats) * 1e-9);
     if (m.peer_call)
-      peer.push_back(m.work * peer_repeats / SecondsOf(m.peer_call, peer_repeats) * 1e-9);
+      peer.push_back(m.work * peer_repeats / RoundOf(m.peer_call, peer_repeats) * 1e-9);
   }
   Row(m.name, Median(ours), m.unit, m.peer_call ? m.peer : "", m.peer_call ? Median(peer) : 0.0);
 }
