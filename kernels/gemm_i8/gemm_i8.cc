@@ -17,12 +17,12 @@ namespace {
 
 // Packed bytes of a block of A, and of a chunk of B.
 constexpr int64_t kBlockBytes = int64_t{8} << 20;
-constexpr int64_t kChunkBytes = int64_t{512} << 10;
+constexpr int64_t kChunkBytes = int64_t{384} << 10;
 // A block of A has at least so many rows, however deep, and so has a part of it that is multiplied
 // apart from the rest: B is packed again for each, which costs little then.
 constexpr int64_t kBlockRowsMin = 256;
 // Pieces of work for each thread, so that all finish at about the same time.
-constexpr int64_t kPiecesPerThread = 4;
+constexpr int64_t kPiecesPerThread = 8;
 
 int64_t Quotient(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 int64_t RoundUp(int64_t x, int64_t unit) { return Quotient(x, unit) * unit; }
@@ -95,7 +95,8 @@ class BlockProduct {
       if (piece == begin || piece % Parts() == 0) {
         chunk.n_first = piece / Parts() * cut_.chunk_columns;
         chunk.n_count = std::min(cut_.chunk_columns, args_.n - chunk.n_first);
-        Pack(chunk, panels, corrections);
+        const GemmI8PackArgs pack = PackOf(chunk.n_first, panels, corrections);
+        context_.kernels.GemmI8Pack(pack, Range{0, pack.items()});
       }
       const int64_t row = piece % Parts() * cut_.part_rows;
       const int64_t rows = std::min(cut_.part_rows, block_.m_count - row);
@@ -104,19 +105,17 @@ class BlockProduct {
     }
   }
 
-  void Pack(const GemmI8MultiplyArgs& chunk, std::byte* panels, int32_t* corrections) const {
-    const GemmI8PackArgs pack = {
-        .panels = panels,
-        .corrections = corrections,
-        .pitch = chunk.b_pitch,
-        .source = args_.b + chunk.n_first * (args_.transpose_b ? args_.ldb : 1),
-        .ld = args_.ldb,
-        .lines_contiguous = !args_.transpose_b,
-        .is_a = false,
-        .width = tile_.columns,
-        .lines = chunk.n_count,
-        .k = args_.k};
-    context_.kernels.GemmI8Pack(pack, Range{0, pack.items()});
+  GemmI8PackArgs PackOf(int64_t n, std::byte* panels, int32_t* corrections) const {
+    return {.panels = panels,
+            .corrections = corrections,
+            .pitch = block_.b_pitch,
+            .source = args_.b + n * (args_.transpose_b ? args_.ldb : 1),
+            .ld = args_.ldb,
+            .lines_contiguous = !args_.transpose_b,
+            .is_a = false,
+            .width = tile_.columns,
+            .lines = std::min(cut_.chunk_columns, args_.n - n),
+            .k = args_.k};
   }
 
   const Context& context_;

@@ -76,17 +76,25 @@ struct GemmI8Avx512 {
     _mm512_storeu_si512(to, Biased<kIsA>(x));
   }
 
+  // Two sums for each half, so that one addition does not wait for the other.
   static void Correct(const std::byte* panel, int64_t groups, int32_t* corrections) {
     const __m512i ones = _mm512_set1_epi8(1);
-    __m512i sum0 = _mm512_setzero_si512();
-    __m512i sum1 = _mm512_setzero_si512();
-    for (int64_t g = 0; g < groups; ++g, panel += 128) {
-      sum0 = _mm512_dpbusd_epi32(sum0, ones, _mm512_load_si512(panel));
-      sum1 = _mm512_dpbusd_epi32(sum1, ones, _mm512_load_si512(panel + 64));
+    __m512i sums[4] = {};
+    for (int64_t g = 0; g + 2 <= groups; g += 2, panel += 256) {
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        sums[i] = _mm512_dpbusd_epi32(sums[i], ones, _mm512_load_si512(panel + 64 * i));
+      }
     }
-    const __m512i zero = _mm512_setzero_si512();
-    _mm512_storeu_si512(corrections, _mm512_sub_epi32(zero, _mm512_slli_epi32(sum0, 7)));
-    _mm512_storeu_si512(corrections + 16, _mm512_sub_epi32(zero, _mm512_slli_epi32(sum1, 7)));
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+      if (groups % 2 != 0) {
+        sums[i] = _mm512_dpbusd_epi32(sums[i], ones, _mm512_load_si512(panel + 64 * i));
+      }
+      const __m512i sum = _mm512_add_epi32(sums[i], sums[i + 2]);
+      _mm512_storeu_si512(corrections + 16 * i,
+                          _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sum, 7)));
+    }
   }
 
   // The accumulators stay in registers only if every loop over them is unrolled. Long enough not to

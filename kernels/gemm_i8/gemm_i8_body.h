@@ -66,28 +66,44 @@ void GemmI8PackLines(const GemmI8PackArgs& args, int64_t panel) {
   }
 }
 
+// Group k of the panel's lines, which may stick out of the operand.
+template <class K, bool kIsA>
+void GemmI8PackEdgeGroup(const GemmI8PackArgs& args, int64_t panel, int64_t k, std::byte* to) {
+  constexpr int64_t kWidth = kIsA ? K::kTile.rows : K::kTile.columns;
+  constexpr int64_t kDepth = K::kTile.group_depth;
+  for (int64_t line = 0; line < kWidth; line += K::kLines, to += K::kLines * 4) {
+    const int64_t at = panel * kWidth + line;
+    const int64_t left = args.lines - at;
+    GemmI8Edge<K, kDepth, K::kLines> edge;
+    edge.Fill(args.source + k * args.ld + at, args.ld, left > 0 ? Smaller(kDepth, args.k - k) : 0,
+              Smaller(K::kLines, left));
+    K::template Interleave<kIsA>(edge.block[0], K::kLines, to);
+  }
+}
+
 // Panels [first, last), lines contiguous: all of them group by group, so that whole cache lines of
 // the source are used at once.
 template <class K, bool kIsA>
 void GemmI8PackGroups(const GemmI8PackArgs& args, int64_t first, int64_t last) {
   constexpr int64_t kWidth = kIsA ? K::kTile.rows : K::kTile.columns;
   constexpr int64_t kDepth = K::kTile.group_depth;
+  constexpr int64_t kLinesRead = (kWidth + K::kLines - 1) / K::kLines * K::kLines;
+  // Panels before `whole` have all the lines that are read for them.
+  int64_t whole = last;
+  while (whole > first && (whole - 1) * kWidth + kLinesRead > args.lines) --whole;
+  const int64_t pitch = args.pitch;
+  const int64_t ld = args.ld;
   for (int64_t k = 0; k < args.k; k += kDepth) {
-    const int8_t* from = args.source + k * args.ld;
-    const int64_t depth = Smaller(kDepth, args.k - k);
-    for (int64_t panel = first; panel < last; ++panel) {
-      std::byte* to = args.panels + panel * args.pitch + k / kDepth * kWidth * 4;
-      for (int64_t line = 0; line < kWidth; line += K::kLines, to += K::kLines * 4) {
-        const int64_t at = panel * kWidth + line;
-        const int64_t left = args.lines - at;
-        if (left >= K::kLines && depth == kDepth) {
-          K::template Interleave<kIsA>(from + at, args.ld, to);
-          continue;
-        }
-        GemmI8Edge<K, kDepth, K::kLines> edge;
-        edge.Fill(from + at, args.ld, left > 0 ? depth : 0, Smaller(K::kLines, left));
-        K::template Interleave<kIsA>(edge.block[0], K::kLines, to);
+    std::byte* to = args.panels + first * pitch + k * (kWidth * 4 / kDepth);
+    const int8_t* from = args.source + k * ld + first * kWidth;
+    const int64_t fast = k + kDepth <= args.k ? whole : first;
+    for (int64_t panel = first; panel < fast; ++panel, to += pitch, from += kWidth) {
+      for (int64_t line = 0; line < kWidth; line += K::kLines) {
+        K::template Interleave<kIsA>(from + line, ld, to + line * 4);
       }
+    }
+    for (int64_t panel = fast; panel < last; ++panel, to += pitch) {
+      GemmI8PackEdgeGroup<K, kIsA>(args, panel, k, to);
     }
   }
 }
