@@ -115,7 +115,8 @@ void AgainstOneDnn(bench::Bench& b, const GemmShape& shape, const Layout& layout
                  .work = shape.operations(),
                  .ours = [&] { GemmI8(context, x.Args()); },
                  .peer = "oneDNN",
-                 .peer_call = OneDnn(x, threads)});
+                 .peer_call = OneDnn(x, threads),
+                 .peer_has_threads = true});
     }
   }
 }
