@@ -19,9 +19,7 @@ void RowSumsBody(const RowSumsArgs& args, Range range) {
     } else {
       const BFloat16* x = args.x.bf16 + r * args.stride;
       sum = SumByPairsV<V>(args.cols, [&](typename V::Pair lanes, int64_t i, auto n) {
-        return Both<V>(
-            [](typename V::F a, typename V::F lane) { return V::Add(lane, SnapV<V>(a)); },
-            V::LoadPair(x + i, n), lanes);
+        return Both<V>(V::Add, lanes, SnapPairV<V>(V::LoadPair(x + i, n)));
       });
     }
     Store(&args.out[r], sum);

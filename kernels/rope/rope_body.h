@@ -14,18 +14,16 @@ namespace lockstep::kernels {
 template <class V>
 void RotateHead(BFloat16* out, const BFloat16* x, const float* cos, const float* sin,
                 const float* minus_sin, int64_t half) {
-  using F = typename V::F;
   ForEachPair<V>(0, half, [&](int64_t i, auto n) {
     const typename V::Pair x1 = V::LoadPair(x + i, n);
     const typename V::Pair x2 = V::LoadPair(x + half + i, n);
     const typename V::Pair c = LoadPaired<V>(cos + i);
     const typename V::Pair s = LoadPaired<V>(sin + i);
     const typename V::Pair minus = LoadPaired<V>(minus_sin + i);
-    const auto rotated = [](F a, F cosine, F b, F sine) {
-      return V::Fma(a, cosine, FlushV<V>(V::Mul(b, sine)));
-    };
-    StorePairV<V>(out + i, Both<V>(rotated, x1, c, x2, minus), n);
-    StorePairV<V>(out + half + i, Both<V>(rotated, x2, c, x1, s), n);
+    const typename V::Pair crossed1 = FlushPairV<V>(Both<V>(V::Mul, x2, minus));
+    const typename V::Pair crossed2 = FlushPairV<V>(Both<V>(V::Mul, x1, s));
+    StorePairV<V>(out + i, Both<V>(V::Fma, x1, c, crossed1), n);
+    StorePairV<V>(out + half + i, Both<V>(V::Fma, x2, c, crossed2), n);
   });
 }
 

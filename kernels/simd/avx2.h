@@ -129,6 +129,12 @@ struct Avx2 {
   static void StoreHigh16(uint16_t* p, I even, I odd, int n) {
     StoreBytes(p, Together(even, odd), n);
   }
+  static bool AnyBelow(F even, F odd, float bound) {
+    // As integers, where NaN is the largest.
+    const I least = _mm256_min_epi32(AsInt(Abs(even)), AsInt(Abs(odd)));
+    return Any(LtI(least, _mm256_set1_epi32(static_cast<int32_t>(Bits(bound)))));
+  }
+  static bool AnyNan(F even, F odd) { return Any(_mm256_cmp_ps(even, odd, _CMP_UNORD_Q)); }
 
   static F Set(float x) { return _mm256_set1_ps(x); }
   static F Add(F a, F b) { return _mm256_add_ps(a, b); }

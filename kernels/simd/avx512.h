@@ -101,6 +101,11 @@ struct Avx512 {
   static void StoreHigh16(uint16_t* p, I even, I odd, int n) {
     _mm512_mask_storeu_epi16(p, FirstHalfLanes(n), Together(even, odd));
   }
+  static bool AnyBelow(F even, F odd, float bound) {
+    // range with 10: the lesser magnitude, or that of the one that is not NaN.
+    return _mm512_cmp_ps_mask(_mm512_range_ps(even, odd, 10), Set(bound), _CMP_LT_OQ) != 0;
+  }
+  static bool AnyNan(F even, F odd) { return _mm512_cmp_ps_mask(even, odd, _CMP_UNORD_Q) != 0; }
 
   static F Set(float x) { return _mm512_set1_ps(x); }
   static F Add(F a, F b) { return _mm512_add_ps(a, b); }

@@ -107,6 +107,8 @@ struct Neon {
     vst1q_u16(eight, Together(even, odd));
     for (int i = 0; i < n; ++i) p[i] = eight[i];
   }
+  static bool AnyBelow(F, F, float) { return true; }
+  static bool AnyNan(F, F) { return true; }
 
   static F Set(float x) { return vdupq_n_f32(x); }
   static F Add(F a, F b) { return vaddq_f32(a, b); }

@@ -49,15 +49,32 @@ template <class V, class N>
 void StoreV(BFloat16* p, typename V::F x, N n) {
   V::StoreLow16(&p->bits, V::template ShiftRight<16>(RoundBf16V<V>(CanonV<V>(x))), n);
 }
-template <class V, class N>
-void StorePairV(BFloat16* p, typename V::Pair x, N n) {
-  V::StoreHigh16(&p->bits, RoundBf16V<V>(CanonV<V>(x.even)), RoundBf16V<V>(CanonV<V>(x.odd)), n);
-}
-
 // fn on the even elements and on the odd ones.
 template <class V, class Fn, class... Pairs>
 typename V::Pair Both(Fn&& fn, Pairs... x) {
   return {fn(x.even...), fn(x.odd...)};
+}
+
+// FlushV, SnapV and StoreV on pairs. Hardly ever does a value need one of them, so the lanes are
+// asked together whether any does.
+template <class V>
+typename V::Pair FlushPairV(typename V::Pair x) {
+  if (!V::AnyBelow(x.even, x.odd, kCanonBound)) [[likely]]
+    return x;
+  return {FlushV<V>(x.even), FlushV<V>(x.odd)};
+}
+template <class V>
+typename V::Pair SnapPairV(typename V::Pair x) {
+  if (!V::AnyBelow(x.even, x.odd, kSnapBound)) [[likely]]
+    return x;
+  return {SnapV<V>(x.even), SnapV<V>(x.odd)};
+}
+template <class V, class N>
+void StorePairV(BFloat16* p, typename V::Pair x, N n) {
+  if (V::AnyBelow(x.even, x.odd, kCanonBound) || V::AnyNan(x.even, x.odd)) [[unlikely]] {
+    x = {CanonV<V>(x.even), CanonV<V>(x.odd)};
+  }
+  V::StoreHigh16(&p->bits, RoundBf16V<V>(x.even), RoundBf16V<V>(x.odd), n);
 }
 
 // Puts count floats in the order of pairs: of each 2 * kWidth, the even ones and then the odd ones.

@@ -82,6 +82,10 @@ struct Scalar {
     if (n > 0) p[0] = static_cast<uint16_t>(static_cast<uint32_t>(even) >> 16);
     if (n > 1) p[1] = static_cast<uint16_t>(static_cast<uint32_t>(odd) >> 16);
   }
+  // Whether a lane of either is below `bound` > 0 in magnitude, or NaN: so that the common case
+  // need not select lane by lane. A machine where the question costs more than it saves says yes.
+  static bool AnyBelow(F, F, float) { return true; }
+  static bool AnyNan(F, F) { return true; }
 
   // Floats. Fma(a, b, c) = a * b + c and Fnma(a, b, c) = c - a * b, each rounded once. Min and Max
   // give the second operand unless the comparison holds.
