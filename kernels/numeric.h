@@ -56,15 +56,6 @@ static inline float Snap(float x) {
 static inline float ToFloat(BFloat16 x) { return FromBits(static_cast<uint32_t>(x.bits) << 16); }
 static inline float ToFloat(float x) { return x; }
 
-// Read-only floats in one of two types: one pointer is set, or neither where a kernel says so.
-struct FloatsIn {
-  const float* f32 = nullptr;
-  const BFloat16* bf16 = nullptr;
-};
-static inline float At(const FloatsIn& x, int64_t i) {
-  return x.f32 != nullptr ? x.f32[i] : ToFloat(x.bf16[i]);
-}
-
 // Canonical, then rounded to nearest even in integers. Rounding cannot make a canonical value
 // subnormal, and the canonical NaN 0x7fc00000 rounds to 0x7fc0.
 static inline BFloat16 ToBFloat16(float x) {

@@ -18,19 +18,11 @@ int64_t ChunkOf(const LmHeadLossArgs& args) {
   return std::max<int64_t>(chosen / kDepth, 1) * kDepth;
 }
 
-GemmIn Weights(const LmHeadLossArgs& args, bool transposed) {
-  const bool bf16 = args.w.kind == ElementKind::kBFloat16;
-  return {.data = args.w.data,
-          .type = bf16 ? ElementType::kBFloat16 : ElementType::kFloat32,
-          .stride = args.width,
-          .transposed = transposed};
-}
-
 void Gradients(const Context& context, const LmHeadLossArgs& args, const float* dlogits,
                int64_t first, int64_t rows) {
   GemmF32(context, {.c = Out(args.dx + first * args.width, args.width),
                     .a = Plain(dlogits, args.vocab),
-                    .b = Weights(args, false),
+                    .b = Plain(args.w, args.width),
                     .m = rows,
                     .n = args.width,
                     .k = args.vocab});
@@ -54,7 +46,7 @@ void LmHeadLoss(const Context& context, const LmHeadLossArgs& args) {
     const int64_t rows = std::min(chunk, args.tokens - first);
     GemmF32(context, {.c = Out(logits, args.vocab),
                       .a = Plain(args.x + first * args.width, args.width),
-                      .b = Weights(args, true),
+                      .b = Transposed(args.w, args.width),
                       .m = rows,
                       .n = args.vocab,
                       .k = args.width});

@@ -11,7 +11,7 @@
 
 #include "kernels/context.h"
 #include "kernels/cross_entropy/cross_entropy.h"
-#include "kernels/quantize/elements.h"
+#include "kernels/elements.h"
 
 namespace lockstep::kernels {
 

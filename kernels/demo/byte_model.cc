@@ -66,8 +66,7 @@ float ByteModel::Step(ByteSpan text) {
   Update();
   float loss;
   Run(context_,
-      RowSumsArgs{
-          .out = &loss, .x = {.f32 = loss_.data()}, .rows = 1, .cols = kTokens, .stride = kTokens});
+      RowSumsArgs{.out = &loss, .x = loss_.data(), .rows = 1, .cols = kTokens, .stride = kTokens});
   return loss * (1.0f / kTokens);
 }
 
@@ -86,14 +85,14 @@ void ByteModel::Forward() {
   const float* embedding = parameters_.data();
   const float* gain1 = embedding + 2 * kTable;
   Run(context_, EmbeddingGatherArgs{.out = x0_.data(),
-                                    .table = {.f32 = embedding},
+                                    .table = embedding,
                                     .ids = ids_.data(),
                                     .tokens = kTokens,
                                     .cols = kWidth});
   RmsNormForwardArgs norm = {.y = h1_.data(),
                              .rstd = rstd1_.data(),
                              .x = x0_.data(),
-                             .gain = {.f32 = gain1},
+                             .gain = gain1,
                              .tokens = kTokens,
                              .heads = 1,
                              .cols = kWidth,
@@ -128,7 +127,7 @@ void ByteModel::Forward() {
   norm.y = h2_.data();
   norm.rstd = rstd2_.data();
   norm.x = x1_.data();
-  norm.gain = {.f32 = gain1 + kWidth};
+  norm.gain = gain1 + kWidth;
   Run(context_, norm);
 }
 
@@ -156,7 +155,7 @@ void ByteModel::Backward() {
                               .dy = dh2_.data(),
                               .x = x1_.data(),
                               .rstd = rstd2_.data(),
-                              .gain = {.f32 = gain1 + kWidth},
+                              .gain = gain1 + kWidth,
                               .tokens = kTokens,
                               .heads = 1,
                               .cols = kWidth,
@@ -209,7 +208,7 @@ void ByteModel::Backward() {
   norm.dy = gain.dy = dq_.data();
   norm.x = gain.x = x0_.data();
   norm.rstd = gain.rstd = rstd1_.data();
-  norm.gain = {.f32 = gain1};
+  norm.gain = gain1;
   gain.dgain = dgain1;
   Run(context_, norm);
   RmsNormGainGradient(context_, gain);

@@ -4,6 +4,7 @@
 #ifndef LOCKSTEP_KERNELS_EMBEDDING_EMBEDDING_H_
 #define LOCKSTEP_KERNELS_EMBEDDING_EMBEDDING_H_
 
+#include "kernels/elements.h"
 #include "kernels/numeric.h"
 #include "kernels/range.h"
 
@@ -12,9 +13,9 @@ namespace lockstep::kernels {
 // out[t, :] = bf16(table[ids[t], :]): canonical and rounded to nearest even, which for a canonical
 // bf16 table is a copy. An id outside [0, vocab) is a bug of the caller and is not looked for.
 struct EmbeddingGatherArgs {
-  BFloat16* out;       // [tokens, cols]
-  FloatsIn table;      // [vocab, cols]
-  const int32_t* ids;  // [tokens]
+  BFloat16* out;        // [tokens, cols]
+  ConstElements table;  // [vocab, cols]
+  const int32_t* ids;   // [tokens]
   int64_t tokens;
   int64_t cols;
 

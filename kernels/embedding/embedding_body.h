@@ -21,11 +21,7 @@ void GatherRows(const EmbeddingGatherArgs& args, const T* table, Range range) {
 
 template <class V>
 void EmbeddingGatherBody(const EmbeddingGatherArgs& args, Range range) {
-  if (args.table.f32 != nullptr) {
-    GatherRows<V>(args, args.table.f32, range);
-  } else {
-    GatherRows<V>(args, args.table.bf16, range);
-  }
+  WithFloats(args.table, [&](const auto* table) { GatherRows<V>(args, table, range); });
 }
 
 template <class V>

@@ -29,11 +29,11 @@ KERNEL_CASES(EmbeddingGather, cases) {
     for (int64_t cols : kCols) {
       for (bool f32 : {false, true}) {
         Case& c = cases.New("12 x " + std::to_string(cols), kind);
-        FloatsIn table;
+        ConstElements table;
         if (f32) {
-          table.f32 = c.Input<float>(9 * cols);
+          table = c.Input<float>(9 * cols);
         } else {
-          table.bf16 = c.Input<BFloat16>(9 * cols);
+          table = c.Input<BFloat16>(9 * cols);
         }
         c.Runs(EmbeddingGatherArgs{.out = c.Output<BFloat16>(12 * cols),
                                    .table = table,

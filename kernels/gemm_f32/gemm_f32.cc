@@ -42,11 +42,9 @@ int64_t TileColumns(Isa isa) {
   }
 }
 
-// Element (row, column) of an operand.
-const void* At(const GemmIn& in, int64_t row, int64_t column) {
-  const int64_t at = in.transposed ? column * in.stride + row : row * in.stride + column;
-  if (in.type == ElementType::kFloat32) return static_cast<const float*>(in.data) + at;
-  return static_cast<const BFloat16*>(in.data) + at;
+// An operand's elements from (row, column) on.
+ConstElements From(const GemmIn& in, int64_t row, int64_t column) {
+  return From(in.elements, in.transposed ? column * in.stride + row : row * in.stride + column);
 }
 
 // A rectangle of c.
@@ -87,11 +85,11 @@ class PartProduct {
     packed_a_ = frame_.Get<float>(RoundUp(part.rows, kGemmTileRows) * depth);
     packed_b_ = frame_.Get<float>(block_columns_ * depth);
     const int64_t at = part.i * args.c.stride + part.j;
-    if (args.c.type == ElementType::kFloat32) {
-      sums_ = static_cast<float*>(args.c.data) + at;
+    if (args.c.elements.kind == ElementKind::kFloat32) {
+      sums_ = static_cast<float*>(args.c.elements.data) + at;
       sums_stride_ = args.c.stride;
     } else {
-      out_ = static_cast<BFloat16*>(args.c.data) + at;
+      out_ = static_cast<BFloat16*>(args.c.elements.data) + at;
       sums_stride_ = part.columns;
       if (args.k > kDepth) sums_ = frame_.Get<float>(part.rows * part.columns);
     }
@@ -112,8 +110,7 @@ class PartProduct {
  private:
   void PackA(int64_t k, int64_t depth) {
     const GemmF32PackArgs pack = {.out = packed_a_,
-                                  .in = At(args_.a, part_.i, k),
-                                  .type = args_.a.type,
+                                  .in = From(args_.a, part_.i, k),
                                   .k_contiguous = !args_.a.transposed,
                                   .stride = args_.a.stride,
                                   .lanes = part_.rows,
@@ -123,8 +120,7 @@ class PartProduct {
   }
   void PackB(int64_t k, int64_t depth, int64_t j, int64_t columns) {
     const GemmF32PackArgs pack = {.out = packed_b_,
-                                  .in = At(args_.b, k, part_.j + j),
-                                  .type = args_.b.type,
+                                  .in = From(args_.b, k, part_.j + j),
                                   .k_contiguous = args_.b.transposed,
                                   .stride = args_.b.stride,
                                   .lanes = columns,

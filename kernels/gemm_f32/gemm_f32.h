@@ -8,42 +8,32 @@
 
 #include <cstdint>
 
-#include "kernels/numeric.h"
+#include "kernels/elements.h"
 
 namespace lockstep::kernels {
 
 struct Context;
 
-// What a matrix is made of.
-enum class ElementType : uint8_t { kFloat32, kBFloat16 };
-constexpr ElementType ElementTypeOf(const float*) { return ElementType::kFloat32; }
-constexpr ElementType ElementTypeOf(const BFloat16*) { return ElementType::kBFloat16; }
-
-// An operand: the matrix itself, or its transpose, lies in memory by rows.
+// An operand, f32 or bf16: the matrix itself, or its transpose, lies in memory by rows.
 struct GemmIn {
-  const void* data;
-  ElementType type;
+  ConstElements elements;
   int64_t stride;   // elements from the start of one row in memory to the next
-  bool transposed;  // element (i, j) of the operand is data[j * stride + i], not [i * stride + j]
+  bool transposed;  // element (i, j) of the operand is at j * stride + i, not at i * stride + j
 };
-template <class T>
-constexpr GemmIn Plain(const T* data, int64_t stride) {
-  return {.data = data, .type = ElementTypeOf(data), .stride = stride, .transposed = false};
+static inline GemmIn Plain(ConstElements elements, int64_t stride) {
+  return {.elements = elements, .stride = stride, .transposed = false};
 }
-template <class T>
-constexpr GemmIn Transposed(const T* data, int64_t stride) {
-  return {.data = data, .type = ElementTypeOf(data), .stride = stride, .transposed = true};
+static inline GemmIn Transposed(ConstElements elements, int64_t stride) {
+  return {.elements = elements, .stride = stride, .transposed = true};
 }
 
-// The result, by rows.
+// The result, f32 or bf16, by rows.
 struct GemmOut {
-  void* data;
-  ElementType type;
+  FloatElements elements;
   int64_t stride;
 };
-template <class T>
-constexpr GemmOut Out(T* data, int64_t stride) {
-  return {.data = data, .type = ElementTypeOf(data), .stride = stride};
+static inline GemmOut Out(FloatElements elements, int64_t stride) {
+  return {.elements = elements, .stride = stride};
 }
 
 // c = (accumulate ? c : 0) + a · b.

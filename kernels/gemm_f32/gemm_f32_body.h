@@ -46,7 +46,7 @@ static inline void StoreQuads(float* out, int64_t next, typename G::V::F x, int6
 template <class G, class T>
 static void PackQuadsSideBySide(const GemmF32PackArgs& args, Range panels) {
   using V = typename G::V;
-  const T* in = static_cast<const T*>(args.in);
+  const T* in = static_cast<const T*>(args.in.data);
   const int64_t end = Least(4 * panels.end, args.lanes);
   for (int64_t k0 = 0; k0 < args.depth; k0 += 8) {
     const int64_t k1 = Least(k0 + 8, args.depth);
@@ -69,7 +69,7 @@ static void PackSideBySide(const GemmF32PackArgs& args, Range panels) {
   constexpr int64_t kLine = 64 / sizeof(T);
   for (int64_t k = 0; k < args.depth; ++k) {
     for (int64_t p = panels.begin; p < panels.end; ++p) {
-      const T* from = static_cast<const T*>(args.in) + k * args.stride + p * kWidth;
+      const T* from = static_cast<const T*>(args.in.data) + k * args.stride + p * kWidth;
       float* out = args.out + (p * args.depth + k) * kWidth;
       const int64_t lanes = args.lanes - p * kWidth;
       for (int64_t l = 0; l < kWidth; l += kLine) Prefetch<2>(from, 4 * args.stride + l);
@@ -121,7 +121,7 @@ static void PackAlongK(const GemmF32PackArgs& args, Range panels) {
   using V = typename G::V;
   constexpr int64_t kGroup = kWidth % 16 == 0 ? 16 : kWidth % 8 == 0 ? 8 : 4;
   for (int64_t lane = kWidth * panels.begin; lane < kWidth * panels.end; lane += kGroup) {
-    const T* in = static_cast<const T*>(args.in) + lane * args.stride;
+    const T* in = static_cast<const T*>(args.in.data) + lane * args.stride;
     float* out = args.out + lane / kWidth * kWidth * args.depth + lane % kWidth;
     ForEachVector<V>(0, args.depth, [&](int64_t k, auto n) {
       for (int64_t l = 0; l < kGroup; l += 4) {
@@ -147,7 +147,7 @@ static void PackPanels(const GemmF32PackArgs& args, Range panels) {
 
 template <class G>
 static void GemmF32PackBody(const GemmF32PackArgs& args, Range panels) {
-  if (args.type == ElementType::kFloat32) {
+  if (args.in.kind == ElementKind::kFloat32) {
     PackPanels<G, float>(args, panels);
   } else {
     PackPanels<G, BFloat16>(args, panels);

@@ -24,8 +24,7 @@ inline constexpr int64_t kGemmTileColumnsNeon = 24;
 // out[p, k, l] = Snap(lane p * width + l at k), and +0 where there is no such lane.
 struct GemmF32PackArgs {
   float* out;         // [panels, depth, width]
-  const void* in;     // the first lane's element at the first k
-  ElementType type;   // of in
+  ConstElements in;   // from the first lane's element at the first k on
   bool k_contiguous;  // lane l at k is in[l * stride + k], else in[k * stride + l]
   int64_t stride;     // in elements
   int64_t lanes;

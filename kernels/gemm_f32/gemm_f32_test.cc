@@ -25,15 +25,15 @@ struct Shape {
 
 // How the three matrices of a case lie in memory.
 struct Layout {
-  ElementType a;
-  ElementType b;
-  ElementType c;
+  ElementKind a;
+  ElementKind b;
+  ElementKind c;
   bool a_transposed;
   bool b_transposed;
   bool accumulate;
 };
-constexpr ElementType kF32 = ElementType::kFloat32;
-constexpr ElementType kBf16 = ElementType::kBFloat16;
+constexpr ElementKind kF32 = ElementKind::kFloat32;
+constexpr ElementKind kBf16 = ElementKind::kBFloat16;
 
 // The products of a training step, and the rest of the transpositions and types.
 constexpr Layout kLayouts[] = {
@@ -48,7 +48,7 @@ constexpr Layout kLayouts[] = {
 };
 
 std::string NameOf(const Shape& s, const Layout& l) {
-  const auto type = [](ElementType t) { return t == kF32 ? "f32" : "bf16"; };
+  const auto type = [](ElementKind t) { return t == kF32 ? "f32" : "bf16"; };
   return absl::StrCat(s.m, "x", s.n, "x", s.k, " ", type(l.a), l.a_transposed ? "T " : " ",
                       type(l.b), l.b_transposed ? "T " : " ", type(l.c),
                       l.accumulate ? " accumulate" : "");
@@ -62,7 +62,7 @@ GemmIn Operand(Case& c, int64_t rows, int64_t columns, bool transposed) {
   return transposed ? Transposed(data, stride) : Plain(data, stride);
 }
 
-GemmIn Operand(Case& c, ElementType type, int64_t rows, int64_t columns, bool transposed) {
+GemmIn Operand(Case& c, ElementKind type, int64_t rows, int64_t columns, bool transposed) {
   return type == kF32 ? Operand<float>(c, rows, columns, transposed)
                       : Operand<BFloat16>(c, rows, columns, transposed);
 }

@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "kernels/quantize/elements.h"
+#include "kernels/elements.h"
 #include "kernels/quantize/quantize.h"
 #include "kernels/quantize/quantizer.h"
 #include "kernels/range.h"

@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "kernels/context.h"
-#include "kernels/quantize/elements.h"
+#include "kernels/elements.h"
 
 namespace lockstep::kernels {
 

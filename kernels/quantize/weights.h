@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "kernels/quantize/elements.h"
+#include "kernels/elements.h"
 #include "kernels/quantize/quantizer.h"
 #include "kernels/range.h"
 

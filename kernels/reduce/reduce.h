@@ -6,6 +6,7 @@
 #define LOCKSTEP_KERNELS_REDUCE_REDUCE_H_
 
 #include "kernels/context.h"
+#include "kernels/elements.h"
 #include "kernels/numeric.h"
 #include "kernels/range.h"
 
@@ -13,8 +14,8 @@ namespace lockstep::kernels {
 
 // out[r] = Canon(RowSum(Snap(x[r, :]))). cols = 0 gives +0.
 struct RowSumsArgs {
-  float* out;  // [rows]
-  FloatsIn x;  // [rows, cols], row r at r * stride
+  float* out;       // [rows]
+  ConstElements x;  // [rows, cols], row r at r * stride
   int64_t rows;
   int64_t cols;
   int64_t stride;  // elements
@@ -26,8 +27,8 @@ struct RowSumsArgs {
 // out[c] = Canon of the sum of Snap(x[r, c]) over rows: blocks of 256 (kRowBlock) ascending, in a
 // block acc = acc + x by ascending row from +0, then total = total + acc from +0.
 struct ColumnSumsArgs {
-  float* out;  // [cols]
-  FloatsIn x;  // [rows, cols], row r at r * stride
+  float* out;       // [cols]
+  ConstElements x;  // [rows, cols], row r at r * stride
   int64_t rows;
   int64_t cols;
   int64_t stride;  // elements

@@ -19,10 +19,10 @@ LOCKSTEP_BENCH(reduce, "row and column sums, sums of squares, against the memory
   std::vector<float> x(kCount, 1.5f);
   std::vector<float> out(kRows);
   b.CompareWithMemory("row sums f32", 1, 0, kBytes, [&](const Context& context) {
-    Run(context, RowSumsArgs{out.data(), {.f32 = x.data()}, kRows, kCols, kCols});
+    Run(context, RowSumsArgs{out.data(), x.data(), kRows, kCols, kCols});
   });
   b.CompareWithMemory("column sums f32", 1, 0, kBytes, [&](const Context& context) {
-    ColumnSums(context, ColumnSumsArgs{out.data(), {.f32 = x.data()}, kRows, kCols, kCols});
+    ColumnSums(context, ColumnSumsArgs{out.data(), x.data(), kRows, kCols, kCols});
   });
   b.CompareWithMemory("sum of squares", 1, 0, kBytes, [&](const Context& context) {
     Run(context, SumOfSquaresArgs{out.data(), x.data(), kCount});
@@ -32,10 +32,10 @@ LOCKSTEP_BENCH(reduce, "row and column sums, sums of squares, against the memory
   std::vector<BFloat16> y(2 * kCount, BFloat16{0x3f91});
   std::vector<float> rows(2 * kRows);
   b.CompareWithMemory("row sums bf16", 1, 0, kBytes, [&](const Context& context) {
-    Run(context, RowSumsArgs{rows.data(), {.bf16 = y.data()}, 2 * kRows, kCols, kCols});
+    Run(context, RowSumsArgs{rows.data(), y.data(), 2 * kRows, kCols, kCols});
   });
   b.CompareWithMemory("column sums bf16", 1, 0, kBytes, [&](const Context& context) {
-    ColumnSums(context, ColumnSumsArgs{out.data(), {.bf16 = y.data()}, 2 * kRows, kCols, kCols});
+    ColumnSums(context, ColumnSumsArgs{out.data(), y.data(), 2 * kRows, kCols, kCols});
   });
 }
 

@@ -10,20 +10,23 @@
 namespace lockstep::kernels {
 
 template <class V>
+float RowSumOf(const float* x, int64_t cols) {
+  return RowSumV<V>(cols, [&](int64_t i, auto n) { return SnapV<V>(V::Load(x + i, n)); });
+}
+template <class V>
+float RowSumOf(const BFloat16* x, int64_t cols) {
+  return SumByPairsV<V>(cols, [&](typename V::Pair lanes, int64_t i, auto n) {
+    return Both<V>(V::Add, lanes, SnapPairV<V>(V::LoadPair(x + i, n)));
+  });
+}
+
+template <class V>
 void RowSumsBody(const RowSumsArgs& args, Range range) {
-  for (int64_t r = range.begin; r < range.end; ++r) {
-    float sum;
-    if (args.x.f32 != nullptr) {
-      const float* x = args.x.f32 + r * args.stride;
-      sum = RowSumV<V>(args.cols, [&](int64_t i, auto n) { return SnapV<V>(V::Load(x + i, n)); });
-    } else {
-      const BFloat16* x = args.x.bf16 + r * args.stride;
-      sum = SumByPairsV<V>(args.cols, [&](typename V::Pair lanes, int64_t i, auto n) {
-        return Both<V>(V::Add, lanes, SnapPairV<V>(V::LoadPair(x + i, n)));
-      });
+  WithFloats(args.x, [&](const auto* x) {
+    for (int64_t r = range.begin; r < range.end; ++r) {
+      Store(&args.out[r], RowSumOf<V>(x + r * args.stride, args.cols));
     }
-    Store(&args.out[r], sum);
-  }
+  });
 }
 
 // Adds kRows rows, ascending, to the totals of a block.
@@ -55,11 +58,8 @@ void ColumnBlocksBody(const ColumnBlocksArgs& args, Range range) {
     const int64_t begin = block * kRowBlock;
     const int64_t rows = of.rows - begin < kRowBlock ? of.rows - begin : kRowBlock;
     float* totals = args.totals + block * of.cols;
-    if (of.x.f32 != nullptr) {
-      SumRowBlock<V>(of.x.f32 + begin * of.stride, rows, of, totals);
-    } else {
-      SumRowBlock<V>(of.x.bf16 + begin * of.stride, rows, of, totals);
-    }
+    WithFloats(of.x,
+               [&](const auto* x) { SumRowBlock<V>(x + begin * of.stride, rows, of, totals); });
   }
 }
 

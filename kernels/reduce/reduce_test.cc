@@ -13,14 +13,9 @@
 namespace lockstep::kernels {
 namespace {
 
-FloatsIn MakeInput(Case& c, bool f32, int64_t count) {
-  FloatsIn in;
-  if (f32) {
-    in.f32 = c.Input<float>(count);
-  } else {
-    in.bf16 = c.Input<BFloat16>(count);
-  }
-  return in;
+ConstElements MakeInput(Case& c, bool f32, int64_t count) {
+  if (f32) return c.Input<float>(count);
+  return c.Input<BFloat16>(count);
 }
 
 KERNEL_CASES(RowSums, cases) {
@@ -88,8 +83,8 @@ TEST(Reduce, AgreesWithFloat64) {
   const Context context{pool, KernelsFor(Isa::kReference)};
   kernels::Run(context, SumOfSquaresArgs{totals.data(), x.data(), kCount});
   kernels::Run(context, GlobalNormArgs{&norm, totals.data(), 3});
-  kernels::Run(context, RowSumsArgs{&sum, {.f32 = x.data()}, 1, kCount, kCount});
-  ColumnSums(context, ColumnSumsArgs{columns.data(), {.f32 = x.data()}, kCount / 100, 100, 100});
+  kernels::Run(context, RowSumsArgs{&sum, x.data(), 1, kCount, kCount});
+  ColumnSums(context, ColumnSumsArgs{columns.data(), x.data(), kCount / 100, 100, 100});
   double squares = 0.0;
   double total = 0.0;
   double magnitudes = 0.0;

@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "kernels/context.h"
+#include "kernels/elements.h"
 #include "kernels/numeric.h"
 #include "kernels/range.h"
 
@@ -29,10 +30,10 @@ static inline float RmsNormInverse(int64_t cols) { return 1.0f / static_cast<flo
 //   y_i = bf16(Canon(x_i * rstd) * gain_i), or bf16(x_i * rstd) without a gain.
 // rstd is never tiny: the square root of a float is below 2^64. y may be x; nothing else overlaps.
 struct RmsNormForwardArgs {
-  BFloat16* y;        // [tokens, heads, cols], stride y_stride
-  float* rstd;        // [tokens * heads]
-  const BFloat16* x;  // [tokens, heads, cols], stride x_stride
-  FloatsIn gain;      // [cols], or none
+  BFloat16* y;         // [tokens, heads, cols], stride y_stride
+  float* rstd;         // [tokens * heads]
+  const BFloat16* x;   // [tokens, heads, cols], stride x_stride
+  ConstElements gain;  // [cols], or none
   int64_t tokens;
   int64_t heads;
   int64_t cols;
@@ -54,7 +55,7 @@ struct RmsNormBackwardArgs {
   const BFloat16* dy;  // [tokens, heads, cols], stride dy_stride
   const BFloat16* x;   // [tokens, heads, cols], stride x_stride
   const float* rstd;   // [tokens * heads], of the forward pass
-  FloatsIn gain;       // [cols], or none
+  ConstElements gain;  // [cols], or none
   int64_t tokens;
   int64_t heads;
   int64_t cols;

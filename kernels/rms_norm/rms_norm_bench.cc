@@ -38,17 +38,8 @@ LOCKSTEP_BENCH(rms_norm, "RMSNorm forward and backward, against the memory's rat
     const std::string shape = " " + std::to_string(t.rows) + " x " + std::to_string(cols);
     const float inverse = RmsNormInverse(cols);
     b.CompareWithMemory("forward" + shape, 1, 1, t.kBytes, [&](const Context& context) {
-      Run(context, RmsNormForwardArgs{t.out.data(),
-                                      t.rstd.data(),
-                                      t.x.data(),
-                                      {.f32 = t.gain.data()},
-                                      t.rows,
-                                      1,
-                                      cols,
-                                      cols,
-                                      cols,
-                                      inverse,
-                                      1e-5f});
+      Run(context, RmsNormForwardArgs{t.out.data(), t.rstd.data(), t.x.data(), t.gain.data(),
+                                      t.rows, 1, cols, cols, cols, inverse, 1e-5f});
     });
     b.CompareWithMemory("forward, no gain" + shape, 1, 1, t.kBytes, [&](const Context& context) {
       Run(context, RmsNormForwardArgs{t.out.data(),
@@ -64,18 +55,8 @@ LOCKSTEP_BENCH(rms_norm, "RMSNorm forward and backward, against the memory's rat
                                       1e-5f});
     });
     b.CompareWithMemory("backward" + shape, 2, 1, t.kBytes, [&](const Context& context) {
-      Run(context, RmsNormBackwardArgs{t.out.data(),
-                                       t.dy.data(),
-                                       t.x.data(),
-                                       t.rstd.data(),
-                                       {.f32 = t.gain.data()},
-                                       t.rows,
-                                       1,
-                                       cols,
-                                       cols,
-                                       cols,
-                                       cols,
-                                       inverse});
+      Run(context, RmsNormBackwardArgs{t.out.data(), t.dy.data(), t.x.data(), t.rstd.data(),
+                                       t.gain.data(), t.rows, 1, cols, cols, cols, cols, inverse});
     });
     std::vector<float> dgain(cols);
     b.CompareWithMemory("gain gradient" + shape, 2, 0, t.kBytes, [&](const Context& context) {

@@ -17,14 +17,10 @@ int64_t RmsNormRowAt(const Args& args, int64_t r, int64_t stride) {
 
 // The gain as floats in the order of pairs, in scratch; null without a gain.
 template <class V>
-const float* ArrangedGain(const FloatsIn& gain, int64_t cols, ScratchFrame& frame) {
-  if (gain.f32 == nullptr && gain.bf16 == nullptr) return nullptr;
+const float* ArrangedGain(const ConstElements& gain, int64_t cols, ScratchFrame& frame) {
+  if (gain.data == nullptr) return nullptr;
   auto* arranged = frame.Get<float>(PairedCount<V>(cols));
-  if (gain.f32 != nullptr) {
-    ArrangePairs<V>(arranged, gain.f32, cols);
-  } else {
-    ArrangePairs<V>(arranged, gain.bf16, cols);
-  }
+  WithFloats(gain, [&](const auto* p) { ArrangePairs<V>(arranged, p, cols); });
   return arranged;
 }
 

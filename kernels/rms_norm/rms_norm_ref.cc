@@ -13,7 +13,7 @@ int64_t RowAt(const Args& args, int64_t r, int64_t stride) {
   return r / args.heads * stride + r % args.heads * args.cols;
 }
 
-bool HasGain(const FloatsIn& gain) { return gain.f32 != nullptr || gain.bf16 != nullptr; }
+bool HasGain(const ConstElements& gain) { return gain.data != nullptr; }
 
 }  // namespace
 

@@ -16,11 +16,10 @@ constexpr int64_t kCols[] = {1, 5, 31, 32, 33, 63, 64, 65, 128, 4095, 4096, 4097
 enum class Gain { kNone, kF32, kBf16 };
 constexpr Gain kGains[] = {Gain::kNone, Gain::kF32, Gain::kBf16};
 
-FloatsIn MakeGain(Case& c, Gain gain, int64_t cols) {
-  FloatsIn in;
-  if (gain == Gain::kF32) in.f32 = c.Input<float>(cols);
-  if (gain == Gain::kBf16) in.bf16 = c.Input<BFloat16>(cols);
-  return in;
+ConstElements MakeGain(Case& c, Gain gain, int64_t cols) {
+  if (gain == Gain::kF32) return c.Input<float>(cols);
+  if (gain == Gain::kBf16) return c.Input<BFloat16>(cols);
+  return {};
 }
 
 // A shape, and the stride of its tokens.
@@ -157,29 +156,10 @@ TEST(RmsNorm, AgreesWithFloat64) {
   float rstd;
   ThreadPool pool(1);
   const Context context{pool, KernelsFor(Isa::kReference)};
-  kernels::Run(context, RmsNormForwardArgs{y.data(),
-                                           &rstd,
-                                           x.data(),
-                                           {.f32 = gain.data()},
-                                           1,
-                                           1,
-                                           kSize,
-                                           kSize,
-                                           kSize,
-                                           RmsNormInverse(kSize),
-                                           kEps});
-  kernels::Run(context, RmsNormBackwardArgs{dx.data(),
-                                            dy.data(),
-                                            x.data(),
-                                            &rstd,
-                                            {.f32 = gain.data()},
-                                            1,
-                                            1,
-                                            kSize,
-                                            kSize,
-                                            kSize,
-                                            kSize,
-                                            RmsNormInverse(kSize)});
+  kernels::Run(context, RmsNormForwardArgs{y.data(), &rstd, x.data(), gain.data(), 1, 1, kSize,
+                                           kSize, kSize, RmsNormInverse(kSize), kEps});
+  kernels::Run(context, RmsNormBackwardArgs{dx.data(), dy.data(), x.data(), &rstd, gain.data(), 1,
+                                            1, kSize, kSize, kSize, kSize, RmsNormInverse(kSize)});
   RmsNormGainGradient(context, RmsNormGainGradientArgs{dgain.data(), dy.data(), x.data(), &rstd, 1,
                                                        1, kSize, kSize, kSize});
 

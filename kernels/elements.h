@@ -2,8 +2,8 @@
 //
 // Arrays whose element type is chosen at run time, for kernels that read or write bf16, f32 or int8
 // alike, and how their elements become f32. No shape, no ownership.
-#ifndef LOCKSTEP_KERNELS_QUANTIZE_ELEMENTS_H_
-#define LOCKSTEP_KERNELS_QUANTIZE_ELEMENTS_H_
+#ifndef LOCKSTEP_KERNELS_ELEMENTS_H_
+#define LOCKSTEP_KERNELS_ELEMENTS_H_
 
 #include <cstdint>
 
@@ -12,9 +12,10 @@
 
 namespace lockstep::kernels {
 
-enum class ElementKind { kBFloat16, kFloat32, kInt8 };
+enum class ElementKind : uint8_t { kBFloat16, kFloat32, kInt8 };
 
-// Read only. Made from a typed pointer, so that call sites read as if the kernel took either.
+// Read only; null where a kernel says that it may be. Made from a typed pointer, so that call sites
+// read as if the kernel took either.
 struct ConstElements {
   const void* data = nullptr;
   ElementKind kind = ElementKind::kFloat32;
@@ -61,6 +62,16 @@ static inline void WithElements(const ConstElements& x, Fn&& fn) {
   }
 }
 
+// The elements of bf16 or f32 from the i-th on, and the i-th itself.
+static inline ConstElements From(const ConstElements& x, int64_t i) {
+  if (x.kind == ElementKind::kFloat32) return static_cast<const float*>(x.data) + i;
+  return static_cast<const BFloat16*>(x.data) + i;
+}
+static inline float At(const ConstElements& x, int64_t i) {
+  if (x.kind == ElementKind::kFloat32) return static_cast<const float*>(x.data)[i];
+  return ToFloat(static_cast<const BFloat16*>(x.data)[i]);
+}
+
 static inline float ElementToFloat(BFloat16 x) { return ToFloat(x); }
 static inline float ElementToFloat(float x) { return x; }
 static inline float ElementToFloat(int8_t x) { return static_cast<float>(x); }
@@ -77,4 +88,4 @@ static inline typename V::F LoadElements(const int8_t* p, N n) {
 
 }  // namespace lockstep::kernels
 
-#endif  // LOCKSTEP_KERNELS_QUANTIZE_ELEMENTS_H_
+#endif  // LOCKSTEP_KERNELS_ELEMENTS_H_
