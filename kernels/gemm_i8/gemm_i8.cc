@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The driver of the int8 matrix product. A is packed by all threads, in blocks that fit the shared
-// cache. Then each thread takes chunks of B's columns, packs one into a buffer of its own that
-// stays in its own cache, and multiplies the block of A with it. The depth is not cut, so a tile of
-// the result is finished in registers and can be dequantised there.
+// cache (or by each for itself, if it is small). Then each thread takes chunks of B's columns,
+// packs one into a buffer of its own that stays in its own cache, and multiplies the block of A
+// with it. The depth is not cut, so a tile of the result is finished in registers and can be
+// dequantised there.
 #include "kernels/gemm_i8/gemm_i8.h"
 
 #include <algorithm>
@@ -23,6 +24,10 @@ constexpr int64_t kChunkBytes = int64_t{384} << 10;
 constexpr int64_t kBlockRowsMin = 256;
 // Pieces of work for each thread, so that all finish at about the same time.
 constexpr int64_t kPiecesPerThread = 8;
+// A so small (packed bytes) that each thread packs it for itself, if it has so many columns of B to
+// multiply it with: that is sooner done than fetching what another core has packed.
+constexpr int64_t kOwnBlockBytes = int64_t{512} << 10;
+constexpr int64_t kOwnColumnsMin = 256;
 
 int64_t Quotient(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 int64_t RoundUp(int64_t x, int64_t unit) { return Quotient(x, unit) * unit; }
@@ -45,6 +50,7 @@ struct Cut {
   int64_t block_rows;     // of A that are packed together
   int64_t part_rows;      // of a block that are multiplied in one piece
   int64_t chunk_columns;  // of B
+  bool own_a;             // each thread packs A for itself: one block, one chunk a thread
 };
 
 Cut CutOf(const GemmI8Args& args, const GemmI8Tile& tile, int64_t groups, int64_t threads) {
@@ -55,6 +61,11 @@ Cut CutOf(const GemmI8Args& args, const GemmI8Tile& tile, int64_t groups, int64_
   const int64_t block_rows = RoundUp(Quotient(args.m, blocks), tile.rows);
 
   const int64_t b_panels = Quotient(args.n, tile.columns);
+  if (threads > 1 && args.n >= threads * kOwnColumnsMin &&
+      Quotient(args.m, tile.rows) * PitchOf(tile.rows, groups) <= kOwnBlockBytes) {
+    const int64_t rows = RoundUp(args.m, tile.rows);
+    return {rows, rows, Quotient(b_panels, threads) * tile.columns, true};
+  }
   const int64_t fitting_panels = std::max<int64_t>(1, kChunkBytes / PitchOf(tile.columns, groups));
   const int64_t chunks = std::max(Quotient(b_panels, fitting_panels), std::min(pieces, b_panels));
   const int64_t chunk_columns = Quotient(b_panels, chunks) * tile.columns;
@@ -63,10 +74,25 @@ Cut CutOf(const GemmI8Args& args, const GemmI8Tile& tile, int64_t groups, int64_
   const int64_t parts = Quotient(pieces, chunks);
   const int64_t part_rows =
       RoundUp(std::max(Quotient(std::min(block_rows, args.m), parts), kBlockRowsMin), tile.rows);
-  return {block_rows, part_rows, chunk_columns};
+  return {block_rows, part_rows, chunk_columns, false};
 }
 
-// One block of A, packed, against all of B.
+// How rows m to m + rows of A are packed.
+GemmI8PackArgs PackOfA(const GemmI8Args& args, const GemmI8Tile& tile, int64_t m, int64_t rows,
+                       int64_t pitch, std::byte* panels) {
+  return {.panels = panels,
+          .corrections = nullptr,
+          .pitch = pitch,
+          .source = args.a + m * (args.transpose_a ? 1 : args.lda),
+          .ld = args.lda,
+          .lines_contiguous = args.transpose_a,
+          .is_a = true,
+          .width = tile.rows,
+          .lines = rows,
+          .k = args.k};
+}
+
+// One block of A against all of B. The block is packed, or each thread packs it for itself.
 class BlockProduct {
  public:
   BlockProduct(const Context& context, const GemmI8Args& args, const GemmI8Tile& tile,
@@ -89,6 +115,13 @@ class BlockProduct {
     std::byte* panels = frame.Get<std::byte>(cut_.chunk_columns / tile_.columns * block_.b_pitch);
     int32_t* corrections = frame.Get<int32_t>(cut_.chunk_columns);
     GemmI8MultiplyArgs chunk = block_;
+    if (cut_.own_a) {
+      auto* a_panels = frame.Get<std::byte>(cut_.block_rows / tile_.rows * block_.a_pitch);
+      const GemmI8PackArgs pack =
+          PackOfA(args_, tile_, block_.m_first, block_.m_count, block_.a_pitch, a_panels);
+      context_.kernels.GemmI8Pack(pack, Range{0, pack.items()});
+      chunk.a_panels = a_panels;
+    }
     chunk.b_panels = panels;
     chunk.corrections = corrections;
     for (int64_t piece = begin; piece < end; ++piece) {
@@ -138,19 +171,11 @@ void GemmI8(const Context& context, const GemmI8Args& args) {
   const Cut cut = CutOf(args, tile, groups, context.pool.threads());
   const int64_t a_pitch = PitchOf(tile.rows, groups);
   ScratchFrame frame;
-  auto* panels = frame.Get<std::byte>(cut.block_rows / tile.rows * a_pitch);
+  std::byte* panels =
+      cut.own_a ? nullptr : frame.Get<std::byte>(cut.block_rows / tile.rows * a_pitch);
   for (int64_t m = 0; m < args.m; m += cut.block_rows) {
     const int64_t rows = std::min(cut.block_rows, args.m - m);
-    Run(context, GemmI8PackArgs{.panels = panels,
-                                .corrections = nullptr,
-                                .pitch = a_pitch,
-                                .source = args.a + m * (args.transpose_a ? 1 : args.lda),
-                                .ld = args.lda,
-                                .lines_contiguous = args.transpose_a,
-                                .is_a = true,
-                                .width = tile.rows,
-                                .lines = rows,
-                                .k = args.k});
+    if (!cut.own_a) Run(context, PackOfA(args, tile, m, rows, a_pitch, panels));
     const GemmI8MultiplyArgs block = {.gemm = &args,
                                       .a_panels = panels,
                                       .a_pitch = a_pitch,

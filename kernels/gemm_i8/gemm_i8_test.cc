@@ -104,6 +104,9 @@ KERNEL_CASES(GemmI8Blocks, cases) {
             true, true);
     AddCase(cases, {2, 300, 34000}, transposed, !transposed, 0, Output::kBF16, InputKind::kNormal,
             false, false);
+    // So wide that each of up to five threads packs A for itself.
+    AddCase(cases, {45, 1300, 70}, transposed, transposed, 0, Output::kF32, InputKind::kNormal,
+            false, true);
   }
 }
 
