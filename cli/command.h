@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How the commands of `lockstep` are made: each file adds its subcommands to the parser, with what they run. A command returns a
+// Status; main() prints an error once and turns it into the exit code.
+#ifndef LOCKSTEP_CLI_COMMAND_H_
+#define LOCKSTEP_CLI_COMMAND_H_
+
+#include <functional>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+
+namespace lockstep::cli {
+
+// Exit codes of all programs of this project.
+enum ExitCode {
+  kExitOk = 0,
+  kExitFailure = 1,
+  kExitUsage = 2,
+  kExitMismatch = 3,
+  kExitNetwork = 4,
+  kExitBadArtifact = 5,
+  kExitInterrupted = 130,
+};
+
+// DataLoss and InvalidArgument of an artifact: 5; Unavailable: 4; Cancelled: 130; others: 1.
+ExitCode ExitCodeOf(const absl::Status& status);
+
+// What the chosen subcommand runs once the command line is parsed.
+using Action = std::function<absl::Status()>;
+
+void AddCorpusCommands(CLI::App& app, Action* chosen);
+void AddTokenizerCommands(CLI::App& app, Action* chosen);
+
+}  // namespace lockstep::cli
+
+#endif  // LOCKSTEP_CLI_COMMAND_H_

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The `lockstep` tool: parses the command line, runs one command, reports its error.
+#include <cstdio>
+#include <string>
+
+#include "base/logging.h"
+#include "cli/command.h"
+#include "cli/interrupt.h"
+
+namespace lockstep::cli {
+
+ExitCode ExitCodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kExitOk;
+    case absl::StatusCode::kDataLoss:
+      return kExitBadArtifact;
+    case absl::StatusCode::kUnavailable:
+      return kExitNetwork;
+    case absl::StatusCode::kCancelled:
+      return kExitInterrupted;
+    default:
+      return kExitFailure;
+  }
+}
+
+}  // namespace lockstep::cli
+
+int main(int argc, char** argv) {
+  namespace cli = lockstep::cli;
+  CLI::App app(
+      "lockstep: language-model training that anyone can check.\n"
+      "Every command explains itself with --help, and prints JSON with --json.",
+      "lockstep");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", LOCKSTEP_VERSION);
+  std::string log_level;
+  app.add_option("--log-level", log_level, "debug, info, warning, error or off");
+  cli::Action action;
+  cli::AddCorpusCommands(app, &action);
+  cli::AddTokenizerCommands(app, &action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? cli::kExitOk : cli::kExitUsage;
+  }
+  if (const absl::Status status = lockstep::SetUpLogging(log_level, ""); !status.ok()) {
+    std::fprintf(stderr, "lockstep: %s\n", std::string(status.message()).c_str());
+    return cli::kExitUsage;
+  }
+  cli::CatchInterrupts();
+  const absl::Status status = action();
+  if (!status.ok()) std::fprintf(stderr, "lockstep: %s\n", std::string(status.message()).c_str());
+  return cli::ExitCodeOf(status);
+}
