@@ -347,6 +347,12 @@ class Extraction(unittest.TestCase):
         )
         self.assertEqual(counts, {"files": 7, "was Latin-1": 2, "not text": 1, "duplicate": 1})
 
+    def test_speech(self):
+        self.assertEqual(
+            self.texts("speeches", {"data/1890_x_r.txt": "The act &quot;directing the purchase of silver&quot; & so on."}),
+            ['The act "directing the purchase of silver" & so on.\n'],
+        )
+
     def test_lone_surrogate(self):
         country = '{"Introduction": {"Background": {"text": "' + LONG + ' \\ud800"}}}'
         self.assertEqual(self.texts("factbook", {"europe/xx.json": country}), [f"Introduction\nBackground: {LONG} ?\n"])
