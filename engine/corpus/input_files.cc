@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Walking of folders. What is found depends on names alone and not on the order in which the file
+// system gives them.
+#include "engine/corpus/input_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "base/status.h"
+#include "engine/corpus/glob.h"
+#include "engine/corpus/utf8.h"
+
+namespace lockstep::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kFilesMax = 100'000'000;
+
+absl::Status FileError(const std::error_code& error, const std::string& path,
+                       absl::string_view what) {
+  return absl::ErrnoToStatus(error.value(), absl::StrCat(path, ": cannot ", what));
+}
+
+class Lister {
+ public:
+  explicit Lister(const SourceConfig& source) : source_(source) {}
+
+  absl::Status Add(const std::string& pattern) {
+    const size_t before = found_.size() + again_;
+    const std::string prefix = GlobPrefix(pattern);
+    const std::string start = Join(source_.root, prefix);
+    std::error_code error;
+    const fs::file_status status = fs::status(start.empty() ? "." : start, error);
+    if (status.type() == fs::file_type::not_found) {
+      return absl::NotFoundError(
+          absl::StrCat("source ", source_.name, ": \"", pattern, "\": ", start, " does not exist"));
+    }
+    if (error) return FileError(error, start, "look at it");
+    if (HasGlobCharacters(pattern)) {
+      if (fs::is_directory(status)) LOCKSTEP_RETURN_IF_ERROR(Walk(prefix, &pattern));
+    } else if (fs::is_directory(status)) {
+      LOCKSTEP_RETURN_IF_ERROR(Walk(prefix, nullptr));
+    } else if (fs::is_regular_file(status)) {
+      LOCKSTEP_RETURN_IF_ERROR(Found(prefix));
+    }
+    if (found_.size() + again_ > before) return absl::OkStatus();
+    return absl::NotFoundError(
+        absl::StrCat("source ", source_.name, ": \"", pattern, "\" stands for no file below ",
+                     source_.root.empty() ? "." : source_.root,
+                     HasGlobCharacters(pattern)
+                         ? ""
+                         : " (a folder stands for its files with the source's extensions)"));
+  }
+
+  std::map<std::string, int64_t> Take() { return std::move(found_); }
+
+ private:
+  static std::string Join(const std::string& folder, const std::string& name) {
+    if (folder.empty() || name.empty()) return folder.empty() ? name : folder;
+    return absl::StrCat(folder, folder.back() == '/' ? "" : "/", name);
+  }
+
+  bool HasExtension(absl::string_view name) const {
+    if (!absl::ConsumeSuffix(&name, ".gz")) absl::ConsumeSuffix(&name, ".zst");
+    return std::any_of(
+        source_.extensions.begin(), source_.extensions.end(),
+        [&](const std::string& extension) { return absl::EndsWith(name, extension); });
+  }
+
+  // All files below `folder` that fit the pattern or, without one, have one of the extensions.
+  absl::Status Walk(const std::string& folder, const std::string* pattern) {
+    std::error_code error;
+    const std::string here = Join(source_.root, folder);
+    std::vector<std::string> folders;
+    fs::directory_iterator entries(here.empty() ? "." : here, error);
+    for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+      const std::string name = entries->path().filename().string();
+      if (name[0] == '.') continue;
+      const std::string below = Join(folder, name);
+      // status() follows links, so that a link to a file counts as that file; one to a folder could
+      // lead in a circle.
+      const fs::file_status status = entries->status(error);
+      if (error) {
+        error.clear();  // a link that leads nowhere, or a file just removed
+        continue;
+      }
+      if (fs::is_directory(status)) {
+        if (!entries->is_symlink()) folders.push_back(below);
+      } else if (fs::is_regular_file(status)) {
+        if (pattern != nullptr ? GlobMatches(*pattern, below) : HasExtension(name)) {
+          LOCKSTEP_RETURN_IF_ERROR(Found(below));
+        }
+      }
+    }
+    if (error) return FileError(error, here, "list the folder");
+    for (const std::string& below : folders) LOCKSTEP_RETURN_IF_ERROR(Walk(below, pattern));
+    return absl::OkStatus();
+  }
+
+  absl::Status Found(const std::string& below) {
+    for (const std::string& pattern : source_.exclude) {
+      if (GlobMatches(pattern, below)) {
+        ++again_;
+        return absl::OkStatus();
+      }
+    }
+    std::error_code error;
+    const std::string path = Join(source_.root, below);
+    const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
+    if (error) return FileError(error, path, "look at it");
+    if (!found_.emplace(below, bytes).second) ++again_;
+    if (found_.size() <= kFilesMax) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrCat("source ", source_.name, ": more than ", kFilesMax, " files"));
+  }
+
+  const SourceConfig& source_;
+  std::map<std::string, int64_t> found_;  // by path below the root
+  size_t again_ = 0;                      // found, and excluded or found before
+};
+
+}  // namespace
+
+std::string EscapedPath(absl::string_view path) {
+  std::string out;
+  for (size_t i = 0; i < path.size();) {
+    const auto byte = static_cast<uint8_t>(path[i]);
+    size_t size = 1;
+    if (byte >= 0x80) {
+      size = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : 2;
+      if (!IsValidUtf8(path.substr(i, size))) size = 0;
+    } else if (byte < 0x20 || byte == 0x7F || byte == '%') {
+      size = 0;
+    }
+    if (size == 0) {
+      absl::StrAppendFormat(&out, "%%%02X", byte);
+      size = 1;
+    } else {
+      absl::StrAppend(&out, path.substr(i, size));
+    }
+    i += size;
+  }
+  return out;
+}
+
+absl::StatusOr<InputFiles> ListInputFiles(const SourceConfig& source) {
+  Lister lister(source);
+  for (const std::string& pattern : source.paths) LOCKSTEP_RETURN_IF_ERROR(lister.Add(pattern));
+  InputFiles inputs;
+  Sha256Hasher hasher;
+  for (const auto& [below, bytes] : lister.Take()) {
+    InputFile& file = inputs.files.emplace_back();
+    file.name = EscapedPath(below);
+    file.path = source.root.empty() ? below : absl::StrCat(source.root, "/", below);
+    file.bytes = bytes;
+    inputs.bytes += bytes;
+    hasher.Update(AsBytes(absl::StrCat(file.name, absl::string_view("\0", 1), bytes, "\n")));
+  }
+  inputs.listing = hasher.Finish();
+  return inputs;
+}
+
+}  // namespace lockstep::engine
