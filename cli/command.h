@@ -30,6 +30,8 @@ ExitCode ExitCodeOf(const absl::Status& status);
 using Action = std::function<absl::Status()>;
 
 void AddCorpusCommands(CLI::App& app, Action* chosen);
+// The subcommands of `lockstep corpus` after ingest: called by AddCorpusCommands.
+void AddCorpusStreamCommands(CLI::App& corpus, Action* chosen);
 void AddTokenizerCommands(CLI::App& app, Action* chosen);
 
 }  // namespace lockstep::cli
