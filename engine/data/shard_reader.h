@@ -32,6 +32,8 @@ class CorpusReader {
       std::shared_ptr<const CorpusManifest> manifest, std::shared_ptr<RangeSource> source);
 
   const CorpusManifest& manifest() const { return *manifest_; }
+  const std::shared_ptr<const CorpusManifest>& shared_manifest() const { return manifest_; }
+  const std::shared_ptr<RangeSource>& source() const { return source_; }
   const Digest& digest() const { return digest_; }  // of the manifest
 
   // Source and shard must be the manifest's.
