@@ -139,13 +139,16 @@ void AddBuild(CLI::App& corpus, Action* chosen) {
   build->add_option("--stores", args->stores, "folders that `lockstep corpus ingest` wrote")
       ->required();
   build->add_option("--out", args->options.out, "folder of the corpus")->required();
-  build->add_option("--shard-tokens", args->options.shard_tokens, "tokens a shard", true);
-  build->add_option("--chunk-bytes", args->options.chunk_bytes,
-                    "bytes a chunk, the unit of verification: a power of two", true);
+  build->add_option("--shard-tokens", args->options.shard_tokens, "tokens a shard")
+      ->capture_default_str();
+  build
+      ->add_option("--chunk-bytes", args->options.chunk_bytes,
+                   "bytes a chunk, the unit of verification: a power of two")
+      ->capture_default_str();
   build->add_option(
       "--share", args->shares,
       "NAME=N: token share of a source in the mix, relative to the others' (default: its tokens)");
-  build->add_option("--threads", args->threads, "threads", true);
+  build->add_option("--threads", args->threads, "threads")->capture_default_str();
   build->add_flag("--json", args->json, "print JSON");
   build->callback([args, chosen] { *chosen = [args] { return RunBuild(*args); }; });
 }
@@ -194,7 +197,7 @@ void AddVerify(CLI::App& corpus, Action* chosen) {
       "verify", "Recheck every file of a corpus; names the first chunk that is bad.");
   verify->add_option("folder", args->folder, "folder of the corpus")->required();
   verify->add_option("--manifest", args->manifest, "the digest that the manifest must have");
-  verify->add_option("--threads", args->threads, "threads", true);
+  verify->add_option("--threads", args->threads, "threads")->capture_default_str();
   verify->add_flag("--json", args->json, "print JSON");
   verify->callback([args, chosen] { *chosen = [args] { return RunVerify(*args); }; });
 }
@@ -212,10 +215,12 @@ struct StreamArgs {
 
 void AddStreamOptions(CLI::App& command, StreamArgs& args) {
   command.add_option("folder", args.folder, "folder of the corpus")->required();
-  command.add_option("--seed", args.seed, "seed of the run", true);
-  command.add_option("--seq-len", args.seq_len, "sequence length", true);
-  command.add_option("--batch", args.batch,
-                     "windows a step, in phases: WINDOWS@TOKENS,...,WINDOWS[@TOKENS]", true);
+  command.add_option("--seed", args.seed, "seed of the run")->capture_default_str();
+  command.add_option("--seq-len", args.seq_len, "sequence length")->capture_default_str();
+  command
+      .add_option("--batch", args.batch,
+                  "windows a step, in phases: WINDOWS@TOKENS,...,WINDOWS[@TOKENS]")
+      ->capture_default_str();
   command.add_option(
       "--cursor", args.cursor,
       "cursor file of an earlier step, to walk from there and not from the beginning");

@@ -23,7 +23,7 @@ absl::StatusOr<DocumentStore> DocumentStore::Open(const std::string& folder) {
                      "file does not exist (an ingest that was stopped goes on when run again)"));
   }
   LOCKSTEP_RETURN_IF_ERROR(bytes.status());
-  LOCKSTEP_ASSIGN_OR_RETURN(StoreManifest manifest, ParseManifest(*bytes), path);
+  LOCKSTEP_ASSIGN_OR_RETURN(StoreManifest manifest, ParseStoreManifest(*bytes), path);
   DocumentStore store;
   store.folder_ = folder;
   store.source_ = std::move(manifest.source);

@@ -161,7 +161,7 @@ std::string EncodeManifest(const StoreManifest& manifest) {
   return json.dump();
 }
 
-absl::StatusOr<StoreManifest> ParseManifest(absl::string_view bytes) {
+absl::StatusOr<StoreManifest> ParseStoreManifest(absl::string_view bytes) {
   LOCKSTEP_ASSIGN_OR_RETURN(const nlohmann::json json, ParseCanonicalJson(bytes));
   JsonReader reader(json, "manifest");
   if (const std::string format = reader.String("format", 64);

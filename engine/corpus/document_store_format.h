@@ -54,7 +54,7 @@ absl::StatusOr<std::vector<Document>> ReadPartFile(const std::string& folder,
 
 std::string EncodeManifest(const StoreManifest& manifest);
 // DataLoss for everything that EncodeManifest would not write, sums that do not add up among them.
-absl::StatusOr<StoreManifest> ParseManifest(absl::string_view bytes);
+absl::StatusOr<StoreManifest> ParseStoreManifest(absl::string_view bytes);
 
 // The array of parts, as manifest and progress file hold it: numbered without gaps, none empty.
 nlohmann::json EncodeParts(const std::vector<StorePart>& parts);

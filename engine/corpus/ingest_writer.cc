@@ -143,7 +143,7 @@ absl::StatusOr<bool> IngestWriter::LoadFinished() {
   const absl::StatusOr<std::string> bytes = ReadFile(path, kManifestBytesMax);
   if (absl::IsNotFound(bytes.status())) return false;
   LOCKSTEP_RETURN_IF_ERROR(bytes.status());
-  LOCKSTEP_ASSIGN_OR_RETURN(StoreManifest manifest, ParseManifest(*bytes), path);
+  LOCKSTEP_ASSIGN_OR_RETURN(StoreManifest manifest, ParseStoreManifest(*bytes), path);
   LOCKSTEP_RETURN_IF_ERROR(CheckSameRequest(manifest.config, manifest.input_listing));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string report,
                             ReadFile(PathOf(kReportFile), kReportBytesMax));

@@ -407,7 +407,7 @@ absl::StatusOr<BuildReport> Builder::Finish() {
   // What this program writes, it can read: a defect of ours or of an input shows here, and not at
   // the reader's.
   const std::string bytes = SerializeManifest(manifest_);
-  LOCKSTEP_RETURN_IF_ERROR(ParseManifest(bytes).status(), "the manifest made");
+  LOCKSTEP_RETURN_IF_ERROR(ParseCorpusManifest(bytes).status(), "the manifest made");
   LOCKSTEP_RETURN_IF_ERROR(
       WriteFileDurably(absl::StrCat(out_, "/", kCorpusManifestFile), AsBytes(bytes)));
   const std::string folder = absl::StrCat(out_, "/", kBuildFolder);

@@ -272,7 +272,7 @@ std::string SerializeManifest(const CorpusManifest& manifest) {
 
 std::string SerializeShardEntry(const ShardEntry& shard) { return ShardToJson(shard).dump(); }
 
-absl::StatusOr<CorpusManifest> ParseManifest(absl::string_view bytes) {
+absl::StatusOr<CorpusManifest> ParseCorpusManifest(absl::string_view bytes) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Json json, ParseJson(bytes));
   absl::Status status;
   Fields fields(json, "", &status);

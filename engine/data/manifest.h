@@ -89,11 +89,11 @@ std::string SerializeShardEntry(const ShardEntry& shard);
 
 // Accepts exactly the canonical bytes of a manifest that keeps every rule of docs/shard_format.md;
 // DataLoss says which rule is broken and where. Untrusted input.
-absl::StatusOr<CorpusManifest> ParseManifest(absl::string_view bytes);
+absl::StatusOr<CorpusManifest> ParseCorpusManifest(absl::string_view bytes);
 absl::StatusOr<ShardEntry> ParseShardEntry(absl::string_view bytes, uint32_t token_bytes,
                                            uint64_t chunk_bytes);
 
-// What ParseManifest checks beyond the form: counts, sizes, order of names, ranges. DataLoss.
+// What ParseCorpusManifest checks beyond the form: counts, sizes, order of names, ranges. DataLoss.
 absl::Status ValidateManifest(const CorpusManifest& manifest);
 
 // SHA-256 of the canonical bytes: what runs name a corpus by.

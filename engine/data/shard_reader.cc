@@ -15,7 +15,7 @@ namespace lockstep::engine {
 absl::StatusOr<CorpusManifest> ReadCorpusManifest(const std::string& folder) {
   const std::string path = absl::StrCat(folder, "/", kCorpusManifestFile);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kCorpusManifestBytesMax));
-  LOCKSTEP_ASSIGN_OR_RETURN(CorpusManifest manifest, ParseManifest(bytes), path);
+  LOCKSTEP_ASSIGN_OR_RETURN(CorpusManifest manifest, ParseCorpusManifest(bytes), path);
   return manifest;
 }
 
