@@ -254,11 +254,14 @@ void ReadFiles(TableReader& table, const std::string& folder, SourceConfig* sour
   source->extensions = DefaultExtensions(source->format);
   table.Strings("extensions", &source->extensions);
   if (source->paths.empty()) table.Fail("paths", "one or more paths or patterns", "");
-  for (std::string& path : source->paths) {
-    while (path.size() > 1 && path.back() == '/') path.pop_back();
-    while (absl::StartsWith(path, "./") && path.size() > 2) path.erase(0, 2);
-    if (!path.empty() && !StaysBelow(path)) {
-      table.Fail("paths", "paths below root, without \"..\" (root may be anywhere)",
+  for (const auto& [key, paths] :
+       {std::pair<const char*, std::vector<std::string>*>("paths", &source->paths),
+        {"exclude", &source->exclude}}) {
+    for (std::string& path : *paths) {
+      while (path.size() > 1 && path.back() == '/') path.pop_back();
+      while (absl::StartsWith(path, "./") && path.size() > 2) path.erase(0, 2);
+      if (path.empty() || StaysBelow(path)) continue;
+      table.Fail(key, "paths below root, without \"..\" (root may be anywhere)",
                  absl::StrCat("\"", path, "\""));
     }
   }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -61,7 +62,7 @@ IngestWriter::IngestWriter(const SourceConfig& source, const InputFiles& inputs,
     : source_(source),
       inputs_(inputs),
       folder_(std::move(folder)),
-      part_bytes_(options.part_bytes),
+      part_bytes_(std::max<int64_t>(options.part_bytes, 1)),
       hooks_(hooks) {
   state_.config = RequestDigest(source, options);
   state_.input_listing = inputs.listing;

@@ -37,7 +37,7 @@ class Lister {
 
   absl::Status Add(const std::string& pattern) {
     const size_t before = found_.size() + again_;
-    const std::string prefix = GlobPrefix(pattern);
+    const std::string prefix = pattern == "." ? "" : GlobPrefix(pattern);
     const std::string start = Join(source_.root, prefix);
     std::error_code error;
     const fs::file_status status = fs::status(start.empty() ? "." : start, error);
@@ -90,10 +90,12 @@ class Lister {
       // status() follows links, so that a link to a file counts as that file; one to a folder could
       // lead in a circle.
       const fs::file_status status = entries->status(error);
-      if (error) {
-        error.clear();  // a link that leads nowhere, or a file just removed
+      if (status.type() == fs::file_type::not_found ||
+          error == std::errc::too_many_symbolic_link_levels) {
+        error.clear();  // a link that leads nowhere or in a circle, or a file just removed
         continue;
       }
+      if (error) return FileError(error, Join(source_.root, below), "look at it");
       if (fs::is_directory(status)) {
         if (!entries->is_symlink()) folders.push_back(below);
       } else if (fs::is_regular_file(status)) {
@@ -109,7 +111,8 @@ class Lister {
 
   absl::Status Found(const std::string& below) {
     for (const std::string& pattern : source_.exclude) {
-      if (GlobMatches(pattern, below)) {
+      // A pattern that fits a folder excludes what is in it.
+      if (GlobMatches(pattern, below) || GlobMatches(absl::StrCat(pattern, "/**"), below)) {
         ++again_;
         return absl::OkStatus();
       }
