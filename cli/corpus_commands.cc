@@ -72,21 +72,25 @@ absl::Status IngestOne(const engine::SourceConfig& source, const engine::InputFi
   engine::IngestOptions options;
   options.threads = arguments.threads > 0 ? arguments.threads
                                           : static_cast<int>(std::thread::hardware_concurrency());
+  const bool finished_before = engine::DocumentStore::Open(folder).ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const engine::IngestReport report,
                             engine::IngestSource(source, inputs, folder, options, hooks));
   LOCKSTEP_ASSIGN_OR_RETURN(const engine::DocumentStore store, engine::DocumentStore::Open(folder));
   if (arguments.json) {
     nlohmann::json json = report.ToJson();
     json["folder"] = folder;
+    json["finished_before"] = finished_before;
     json["documents"] = store.documents();
     json["text_bytes"] = store.text_bytes();
     json["parts"] = store.parts();
     json["manifest"] = store.digest().ToHex();
     std::printf("%s\n", json.dump().c_str());
   } else {
-    std::printf("%s  %s: %lld documents in %lld parts, manifest %s\n", report.ToTable().c_str(),
-                folder.c_str(), static_cast<long long>(store.documents()),
-                static_cast<long long>(store.parts()), store.digest().ToHex().c_str());
+    std::printf(
+        "%s  %s: %lld documents in %lld parts, manifest %s\n%s", report.ToTable().c_str(),
+        folder.c_str(), static_cast<long long>(store.documents()),
+        static_cast<long long>(store.parts()), store.digest().ToHex().c_str(),
+        finished_before ? "  (finished by an earlier run; the files were not read again)\n" : "");
   }
   std::fflush(stdout);
   return absl::OkStatus();

@@ -249,6 +249,7 @@ void ReadFiles(TableReader& table, const std::string& folder, SourceConfig* sour
   std::string root;
   table.String("root", &root);
   source->root = (std::filesystem::path(folder) / root).lexically_normal().string();
+  if (source->root.size() > 1 && source->root.back() == '/') source->root.pop_back();
   table.Strings("paths", &source->paths);
   table.Strings("exclude", &source->exclude);
   source->extensions = DefaultExtensions(source->format);

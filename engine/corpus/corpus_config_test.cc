@@ -79,7 +79,7 @@ TEST(CorpusConfigTest, ReadsEverything) {
   EXPECT_EQ(edu.zstd_window_log_max, 31);
   const SourceConfig& code = config->sources[1];
   EXPECT_EQ(code.text_field, "text");
-  EXPECT_EQ(code.root, "/corpora/");
+  EXPECT_EQ(code.root, "/corpora");
   EXPECT_FALSE(code.deduplicate);
   EXPECT_EQ(code.score_min, std::nullopt);
   EXPECT_EQ(code.invalid_utf8, InvalidUtf8::kReplace);
