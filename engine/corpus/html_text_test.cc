@@ -35,6 +35,8 @@ TEST(HtmlTextTest, Preformatted) {
   EXPECT_EQ(HtmlToText("a<pre>\nint  x;\n\n\n  y();  \n</pre>b"), "a\n\nint  x;\n\n\n  y();\n\nb");
   EXPECT_EQ(HtmlToText("<pre>a\r\nb</pre>"), "a\nb");
   EXPECT_EQ(HtmlToText("</pre>a  b"), "a b");
+  EXPECT_EQ(HtmlToText("<pre>  \n\n  a\n\n \t\n</pre>"), "  a");
+  EXPECT_EQ(HtmlToText("<pre>a\n \n</pre>b"), "a\n\nb");
 }
 
 TEST(HtmlTextTest, References) {

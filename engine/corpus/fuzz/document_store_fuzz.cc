@@ -53,7 +53,8 @@ std::string APartFile() {
 std::string Altered(std::string bytes, ByteReader& reader) {
   const size_t at = reader.ReadU16("offset").value_or(0) % (bytes.size() + 1);
   const size_t gone = reader.ReadU8("gone").value_or(0);
-  return bytes.replace(at, gone, ToString(*reader.ReadFixed("bytes", reader.remaining())));
+  return bytes.replace(
+      at, gone, ToString(reader.ReadFixed("bytes", reader.remaining()).value_or(ByteSpan())));
 }
 
 void CheckPart(const std::string& bytes) {
@@ -89,7 +90,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint8_t kind = reader.ReadU8("kind").value_or(0) % 6;
   const std::string valid = kind % 3 == 0 ? APartFile() : kind % 3 == 1 ? AManifest() : AState();
   const std::string bytes =
-      kind < 3 ? Altered(valid, reader) : ToString(*reader.ReadFixed("bytes", reader.remaining()));
+      kind < 3 ? Altered(valid, reader)
+               : ToString(reader.ReadFixed("bytes", reader.remaining()).value_or(ByteSpan()));
   if (kind % 3 == 0) {
     CheckPart(bytes);
   } else if (kind % 3 == 1) {

@@ -112,7 +112,8 @@ void Check(const char* suffix, ByteReader& reader) {
   const uint8_t more = reader.ReadU8("more").value_or(0);
   const int64_t block_bytes = 1 + reader.ReadU8("block").value_or(0);
   const SourceConfig source = Source(choices, more);
-  const InputFileInMemory file(suffix, *reader.ReadFixed("file", reader.remaining()));
+  const InputFileInMemory file(suffix,
+                               reader.ReadFixed("file", reader.remaining()).value_or(ByteSpan()));
   const InputFiles inputs = file.List();
   const absl::StatusOr<std::string> small = Outcomes(source, inputs, block_bytes);
   const absl::StatusOr<std::string> large = Outcomes(source, inputs, 1 << 20);
