@@ -112,6 +112,14 @@ absl::StatusOr<uint64_t> BatchSchedule::StepOfWindow(uint64_t window) const {
   return starts_[i].step + (window - starts_[i].window) / phases_[i].windows_per_step;
 }
 
+absl::StatusOr<uint64_t> BatchSchedule::WindowBefore(uint64_t step) const {
+  if (step == starts_[0].step) return starts_[0].window;
+  if (step < starts_[0].step) return BeforeStart("step", step, starts_[0].step);
+  // The state after the last step stands at the end of its windows.
+  LOCKSTEP_ASSIGN_OR_RETURN(const StepWindows before, WindowsOfStep(step - 1));
+  return before.end;
+}
+
 absl::StatusOr<std::vector<BatchPhase>> ParseBatchPhases(absl::string_view text) {
   std::vector<BatchPhase> phases;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
@@ -133,13 +141,7 @@ absl::StatusOr<std::vector<BatchPhase>> ParseBatchPhases(absl::string_view text)
 
 absl::Status CheckCursorAtStep(const BatchSchedule& schedule, uint64_t step,
                                const StreamCursor& cursor) {
-  // The state after the last step stands at the end of its windows.
-  uint64_t expected = schedule.start().window;
-  if (step < schedule.start().step) return BeforeStart("step", step, schedule.start().step);
-  if (step > schedule.start().step) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const StepWindows last, schedule.WindowsOfStep(step - 1));
-    expected = last.end;
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t expected, schedule.WindowBefore(step));
   if (cursor.window == expected) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "step ", step, " begins at window ", expected, ", but the stream cursor stands at window ",

@@ -62,6 +62,9 @@ class BatchSchedule {
   // OutOfRange past the end of the run, or before the schedule's start.
   absl::StatusOr<StepWindows> WindowsOfStep(uint64_t step) const;
   absl::StatusOr<uint64_t> StepOfWindow(uint64_t window) const;
+  // Where the stream stands before `step`; the run's end, after which no step comes, has a place
+  // too.
+  absl::StatusOr<uint64_t> WindowBefore(uint64_t step) const;
 
  private:
   BatchSchedule(std::vector<BatchPhase> phases, uint64_t seq_len,

@@ -35,9 +35,9 @@ absl::Status StepReader::SkipTo(uint64_t step, absl::FunctionRef<void(int64_t wi
                                                    " to step ", step,
                                                    "; resume with an earlier cursor"));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const StepWindows range, schedule_.WindowsOfStep(step));
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t window, schedule_.WindowBefore(step));
   Stream stream = stream_;  // so that a walk that stops between steps leaves no trace
-  LOCKSTEP_RETURN_IF_ERROR(WalkTo(stream, range.begin, progress, interrupted));
+  LOCKSTEP_RETURN_IF_ERROR(WalkTo(stream, window, progress, interrupted));
   stream_ = std::move(stream);
   step_ = step;
   return absl::OkStatus();

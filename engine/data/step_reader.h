@@ -62,7 +62,7 @@ class StepReader {
   // cursor is another step's; errors of Stream::Seek. After an error nothing has moved.
   absl::Status Resume(uint64_t step, const StreamCursor& cursor);
 
-  // To a later step, by look-ups of indices alone. Hooks as for WalkTo.
+  // To a later step (or the run's end), by look-ups of indices alone. Hooks as for WalkTo.
   absl::Status SkipTo(uint64_t step, absl::FunctionRef<void(int64_t windows)> progress,
                       absl::FunctionRef<bool()> interrupted);
 
