@@ -75,7 +75,7 @@ class HttpTest : public ::testing::Test {
     HttpOptions options;
     options.tries_max = tries_max;
     options.backoff = absl::ZeroDuration();
-    options.stall_timeout = absl::Seconds(1);
+    options.stall_timeout = absl::Milliseconds(300);
     return options;
   }
   std::string Good() const { return bytes_.substr(100, 200); }
@@ -183,6 +183,19 @@ TEST_F(HttpTest, StalledServersAreGivenUp) {
                 return HttpReply{"", HttpReply::kStall};
               }),
               StatusIs(kUnavailable));
+}
+
+// A byte now and then keeps no request alive for ever.
+TEST_F(HttpTest, ServersThatAreTooSlowAreGivenUp) {
+  HttpServer server({{"/f", bytes_}}, [](const HttpRequest&) {
+    return HttpReply{"HTTP/1.1 200 x\r\n\r\n", HttpReply::kDrip};
+  });
+  HttpOptions options = Options();
+  options.bytes_per_second_min = 1 << 20;
+  HttpClient client(options);
+  EXPECT_THAT(
+      client.ReadFile(server.address() + "/f", 1000000),
+      StatusIs(kUnavailable, HasSubstr("too slow: expected at least 1048576 bytes a second")));
 }
 
 TEST_F(HttpTest, TriesAgainWhatMayPassAndNothingElse) {

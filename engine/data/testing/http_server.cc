@@ -4,6 +4,7 @@
 #include "engine/data/testing/http_server.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -135,7 +136,11 @@ void HttpServer::Serve(int fd) {
       sent += static_cast<size_t>(n);
     }
     if (reply->then == HttpReply::kClose) break;
-    // A stalled server says nothing more, until the other side gives up.
+    pollfd other = {fd, POLLIN, 0};
+    while (reply->then == HttpReply::kDrip && ::poll(&other, 1, 10) == 0) {
+      ::send(fd, "x", 1, MSG_NOSIGNAL);
+    }
+    if (reply->then == HttpReply::kDrip) break;
     char byte;
     if (reply->then == HttpReply::kStall && ::recv(fd, &byte, 1, 0) <= 0) break;
   }

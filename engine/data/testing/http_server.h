@@ -28,7 +28,9 @@ struct HttpRequest {
 
 struct HttpReply {
   std::string bytes;  // as they go over the wire
-  enum { kKeep, kClose, kStall } then = kKeep;
+  // And then: the next request, goodbye, silence, or a byte every ten milliseconds; the last two
+  // until the other side gives up.
+  enum { kKeep, kClose, kStall, kDrip } then = kKeep;
 };
 
 // "HTTP/1.1 CODE x", a length, further header lines ("A: b\r\n"), and the body.
