@@ -116,8 +116,8 @@ class Fields {
   }
   void Fail(const char* key, absl::string_view expected) {
     if (!status_.ok()) return;
-    status_ = absl::DataLossError(
-        absl::StrCat("field ", Below(key), ": expected ", expected, ", found something else"));
+    status_ = absl::DataLossError(absl::StrCat("field ", *key == '\0' ? where_ : Below(key),
+                                               ": expected ", expected, ", found something else"));
   }
 
   const Json& json_;
@@ -161,17 +161,45 @@ SourceEntry SourceFromJson(const Json& json, const std::string& where, absl::Sta
   return source;
 }
 
+// Reads JSON and keeps nothing of it: finds where it stops being JSON, or becomes too deep.
+class JsonCheck final : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool start_object(std::size_t) override { return ++depth_ <= kDepthMax; }
+  bool start_array(std::size_t) override { return ++depth_ <= kDepthMax; }
+  bool end_object() override { return --depth_, true; }
+  bool end_array() override { return --depth_, true; }
+  bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
+    position_ = position;
+    return false;
+  }
+
+  absl::Status status() const {
+    if (depth_ > kDepthMax) {
+      return absl::DataLossError(
+          absl::StrCat("expected JSON at most ", kDepthMax, " levels deep, found more"));
+    }
+    // The parser counts from 1.
+    return absl::DataLossError(absl::StrCat("offset ", position_ > 0 ? position_ - 1 : 0,
+                                            ": expected JSON, found other bytes"));
+  }
+
+ private:
+  int depth_ = 0;
+  size_t position_ = 0;
+};
+
 absl::StatusOr<Json> ParseJson(absl::string_view bytes) {
-  bool too_deep = false;
-  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep |= depth > kDepthMax;
-    return depth <= kDepthMax;
-  };
-  Json json = Json::parse(bytes.data(), bytes.data() + bytes.size(), shallow,
-                          /*allow_exceptions=*/false);
-  if (json.is_discarded() || too_deep)
-    return absl::DataLossError("expected JSON, found other bytes");
-  return json;
+  JsonCheck check;
+  if (!Json::sax_parse(bytes.begin(), bytes.end(), &check)) return check.status();
+  return Json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
 }
 
 // The first byte at which what was read is not what this program would write.
@@ -214,7 +242,8 @@ absl::Status ValidateShard(const ShardEntry& shard, uint32_t token_bytes, uint64
 absl::Status ValidateSource(const SourceEntry& source, const CorpusManifest& manifest) {
   if (!IsSourceName(source.name)) {
     return absl::DataLossError(
-        "its name: expected 1 to 64 letters, digits, _, - or (not first) dots");
+        "its name: expected 1 to 64 letters, digits, _, - or (not first) dots, and not "
+        "manifest.json");
   }
   if (source.share > kShareMax || source.shards.size() > kShardsMax) {
     return absl::DataLossError(
@@ -238,7 +267,9 @@ absl::Status ValidateSource(const SourceEntry& source, const CorpusManifest& man
 }  // namespace
 
 bool IsSourceName(absl::string_view name) {
-  if (name.empty() || name.size() > 64 || name[0] == '.') return false;
+  if (name.empty() || name.size() > 64 || name[0] == '.' || name == kCorpusManifestFile) {
+    return false;
+  }
   for (const char c : name) {
     if (!absl::ascii_isalnum(c) && c != '_' && c != '-' && c != '.') return false;
   }
@@ -344,6 +375,14 @@ absl::Status ValidateManifest(const CorpusManifest& manifest) {
 
 Digest ManifestDigest(const CorpusManifest& manifest) {
   return Sha256(AsBytes(SerializeManifest(manifest)));
+}
+
+absl::Status CheckManifestDigest(absl::string_view bytes, const Digest& expected) {
+  const Digest found = Sha256(AsBytes(bytes));
+  if (found == expected) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("expected a corpus manifest with the digest ",
+                                          expected.ToHex(), ", found ", found.ToHex(),
+                                          "; this is another corpus, or a damaged copy"));
 }
 
 }  // namespace lockstep::engine
