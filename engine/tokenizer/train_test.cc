@@ -66,7 +66,7 @@ TEST(LearnTokensTest, OverlappingPlacesCountAndMergeFromTheLeft) {
 }
 
 TEST(LearnTokensTest, LengthIsBounded) {
-  const std::vector<std::string> tokens = Learnt({{std::string(5000, 'x'), 2}}, 100);
+  const std::vector<std::string> tokens = Learnt({{std::string(4096, 'x'), 2}}, 100);
   EXPECT_EQ(tokens.size(), 10u);
   EXPECT_EQ(tokens.back().size(), static_cast<size_t>(kTokenBytesMax));
 }
