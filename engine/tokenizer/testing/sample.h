@@ -18,7 +18,8 @@
 namespace lockstep::engine::testing {
 
 inline const std::string kSampleFolder = LOCKSTEP_SOURCE_DIR "/tests/data/sample";
-// Of 1,024 entries, learnt from SampleFiles() as raw text; "<|endoftext|>" and "<|pad|>" are special.
+// Of 1,024 entries, learnt from SampleFiles() as raw text; "<|endoftext|>" and "<|pad|>" are
+// special.
 inline const std::string kSampleTokenizer =
     LOCKSTEP_SOURCE_DIR "/tests/data/tokenizer/sample.tokenizer";
 // What tokenizers by others make of hard texts and of the sample's documents with it;
