@@ -244,7 +244,7 @@ TEST(TokenizerFileTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(with("\nPHxlbmRvZnRleHR8Pg==\n", "\n/w==\n"), is("not UTF-8"));
   EXPECT_THAT(with("\nPHxlbmRvZnRleHR8Pg==\n", "\nYQ==\n"), is("is a token already"));
   EXPECT_THAT(ParseVocabulary(good + "x").status(), is("expected the end of the file"));
-  EXPECT_THAT(ParseVocabulary("").status(), is("the file ends here"));
+  EXPECT_THAT(ParseVocabulary("").status(), is("line 1: expected"));
 }
 
 TEST(ValidateVocabularyTest, Bounds) {
