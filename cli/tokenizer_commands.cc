@@ -108,10 +108,11 @@ absl::Status RunTrain(const TrainArgs& args) {
   {
     const int64_t merges = args.vocab - 256 - static_cast<int64_t>(args.special.size());
     TrainProgress progress(source->bytes(), merges, args.json);
-    const auto count = [&](int64_t bytes) { progress.Count(bytes); };
-    const auto learn = [&](int64_t learnt) { progress.Learn(learnt); };
-    vocabulary = engine::TrainVocabulary(*source, args.vocab, args.special, pool,
-                                         {&Interrupted, count, learn});
+    vocabulary =
+        engine::TrainVocabulary(*source, args.vocab, args.special, pool,
+                                {.interrupted = Interrupted,
+                                 .bytes_counted = [&](int64_t bytes) { progress.Count(bytes); },
+                                 .merges_made = [&](int64_t learnt) { progress.Learn(learnt); }});
   }
   LOCKSTEP_RETURN_IF_ERROR(vocabulary.status());
   if (vocabulary->size() < args.vocab) {

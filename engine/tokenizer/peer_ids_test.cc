@@ -20,7 +20,6 @@ namespace lockstep::engine {
 namespace {
 
 using testing::Encode;
-using testing::NoHooks;
 using testing::ReadAll;
 
 const std::vector<std::string> kSpecial = {"<|endoftext|>", "<|pad|>"};
@@ -45,7 +44,7 @@ TEST(SampleTokenizerTest, IsWhatTrainingGives) {
       }
       ThreadPool pool(threads);
       const auto vocabulary =
-          TrainVocabulary(*JoinSources(std::move(sources)), 1024, kSpecial, pool, NoHooks());
+          TrainVocabulary(*JoinSources(std::move(sources)), 1024, kSpecial, pool, TrainHooks());
       EXPECT_EQ(SerializeVocabulary(vocabulary.value()), ReadAll(testing::kSampleTokenizer))
           << threads << " threads, parts of " << part_bytes;
     }

@@ -74,8 +74,8 @@ std::vector<std::string> ReadCorpus() {
 }
 
 Vocabulary Train(ThreadPool& pool) {
-  const TrainHooks no_hooks = {[] { return false; }, [](int64_t) {}, [](int64_t) {}};
-  return TrainVocabulary(*OpenCorpus(), kVocabulary, {std::string(kEndOfTextName)}, pool, no_hooks)
+  return TrainVocabulary(*OpenCorpus(), kVocabulary, {std::string(kEndOfTextName)}, pool,
+                         TrainHooks())
       .value();
 }
 
