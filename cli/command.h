@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the commands of `lockstep` are made: each file adds its subcommands to the parser, with what they run. A command returns a
-// Status; main() prints an error once and turns it into the exit code.
+// How the commands of `lockstep` are made: each file adds its subcommands to the parser, with what
+// they run. A command returns a Status; main() prints an error once and turns it into the exit
+// code.
 #ifndef LOCKSTEP_CLI_COMMAND_H_
 #define LOCKSTEP_CLI_COMMAND_H_
 
@@ -34,6 +35,9 @@ void AddCorpusCommands(CLI::App& app, Action* chosen);
 void AddCorpusShardCommands(CLI::App& corpus, Action* chosen);
 void AddCorpusStreamCommands(CLI::App& corpus, Action* chosen);
 void AddTokenizerCommands(CLI::App& app, Action* chosen);
+// The subcommands of `lockstep tokenizer` that work with a tokenizer file: called by
+// AddTokenizerCommands.
+void AddTokenizerTextCommands(CLI::App& tokenizer, Action* chosen);
 
 }  // namespace lockstep::cli
 
