@@ -34,11 +34,11 @@ template <typename T>
 using Choices = std::vector<std::pair<absl::string_view, T>>;
 
 const Choices<DocumentFormat>& Formats() {
-  static const auto* const kFormats = new Choices<DocumentFormat>{
+  static const auto* const formats = new Choices<DocumentFormat>{
       {"jsonl", DocumentFormat::kJsonl},       {"parquet", DocumentFormat::kParquet},
       {"text", DocumentFormat::kText},         {"code", DocumentFormat::kCode},
       {"markdown", DocumentFormat::kMarkdown}, {"html", DocumentFormat::kHtml}};
-  return *kFormats;
+  return *formats;
 }
 
 // What files a folder stands for, unless the source says.

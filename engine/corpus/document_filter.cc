@@ -98,7 +98,7 @@ DocumentFilter::DocumentFilter(const SourceConfig& source, const InputFiles& inp
 
 DocumentFilter::~DocumentFilter() = default;
 
-FilteredBlock DocumentFilter::Filter(Block block) {
+FilteredBlock DocumentFilter::Filter(const Block& block) {
   out_ = FilteredBlock();
   begin_ = block.begin;
   end_ = block.end;

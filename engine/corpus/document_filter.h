@@ -72,7 +72,7 @@ class DocumentFilter {
   DocumentFilter(const SourceConfig& source, const InputFiles& inputs);
   ~DocumentFilter();
 
-  FilteredBlock Filter(Block block);
+  FilteredBlock Filter(const Block& block);
 
  private:
   struct Fields;

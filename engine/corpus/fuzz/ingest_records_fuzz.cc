@@ -89,7 +89,7 @@ absl::StatusOr<std::string> Outcomes(const SourceConfig& source, const InputFile
       return more.status();
     }
     if (!*more) break;
-    const FilteredBlock filtered = filter.Filter(std::move(block));
+    const FilteredBlock filtered = filter.Filter(block);
     for (const FilteredDocument& document : filtered.documents) {
       absl::StrAppend(&outcomes, OutcomeName(document.outcome), " ", document.bytes, " ",
                       document.end.records, " ", document.end.bytes, " ", document.complaint, "\n");
