@@ -104,19 +104,22 @@ absl::StatusOr<FetchPlan> PlanFetch(const CorpusReader& corpus, uint64_t seed, u
   return MakePlan(corpus.manifest(), recorder->files(), chunks);
 }
 
-absl::Status FetchPlanned(const CorpusReader& corpus, const FetchPlan& plan, ThreadPool& pool,
-                          const FetchHooks& hooks) {
-  struct Piece {
-    ShardFileId id;
-    ByteRange range;
-    absl::Status status;
-  };
+namespace {
+
+// A piece of the plan that one thread reads.
+struct Piece {
+  ShardFileId id;
+  ByteRange range;
+  absl::Status status;
+};
+
+// The plan's files of tokens, or its other ones.
+std::vector<Piece> CutPlan(const FetchPlan& plan, bool tokens, uint64_t chunk_bytes) {
   std::vector<Piece> pieces;
   for (const FileRanges& file : plan.files) {
+    if ((file.id.file == ShardFile::kTokens) != tokens) continue;
     // Only tokens may be read in parts.
-    const uint64_t most = file.id.file == ShardFile::kTokens
-                              ? std::max(kPieceBytes, corpus.manifest().chunk_bytes)
-                              : UINT64_MAX;
+    const uint64_t most = tokens ? std::max(kPieceBytes, chunk_bytes) : UINT64_MAX;
     for (const ByteRange& range : file.ranges) {
       for (uint64_t begin = range.begin; begin < range.end;) {
         const uint64_t end = begin + std::min(most, range.end - begin);
@@ -125,21 +128,33 @@ absl::Status FetchPlanned(const CorpusReader& corpus, const FetchPlan& plan, Thr
       }
     }
   }
+  return pieces;
+}
+
+}  // namespace
+
+absl::Status FetchPlanned(const CorpusReader& corpus, const FetchPlan& plan, ThreadPool& pool,
+                          const FetchHooks& hooks) {
   std::atomic<bool> stop = false;
-  pool.ParallelFor(static_cast<int64_t>(pieces.size()), 1, [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      Piece& piece = pieces[i];
-      if (stop || hooks.interrupted()) {
-        stop = true;
-        piece.status = absl::CancelledError("interrupted");
-        continue;
-      }
-      std::vector<uint8_t> bytes(piece.range.end - piece.range.begin);
-      piece.status = corpus.source()->Read(piece.id, piece.range.begin, bytes);
-      if (piece.status.ok()) hooks.progress(static_cast<int64_t>(bytes.size()));
+  const auto read = [&](Piece& piece) -> absl::Status {
+    if (stop || hooks.interrupted()) {
+      stop = true;
+      return absl::CancelledError("interrupted");
     }
-  });
-  for (const Piece& piece : pieces) LOCKSTEP_RETURN_IF_ERROR(piece.status);
+    std::vector<uint8_t> bytes(piece.range.end - piece.range.begin);
+    LOCKSTEP_RETURN_IF_ERROR(corpus.source()->Read(piece.id, piece.range.begin, bytes));
+    hooks.progress(static_cast<int64_t>(bytes.size()));
+    return absl::OkStatus();
+  };
+  // Tokens last: their chunks are checked by digests that are then there, and are not asked for by
+  // each thread.
+  for (const bool tokens : {false, true}) {
+    std::vector<Piece> pieces = CutPlan(plan, tokens, corpus.manifest().chunk_bytes);
+    pool.ParallelFor(static_cast<int64_t>(pieces.size()), 1, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) pieces[i].status = read(pieces[i]);
+    });
+    for (const Piece& piece : pieces) LOCKSTEP_RETURN_IF_ERROR(piece.status);
+  }
   return absl::OkStatus();
 }
 
