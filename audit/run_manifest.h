@@ -35,7 +35,7 @@ struct ModelConfig {
   int64_t vocab = 0;        // V
   int64_t seq_len = 0;      // T
   int64_t window = 0;       // keys that a query of a sliding-window layer sees, itself among them
-  int64_t full_every = 0;   // every n-th layer is fully causal, and so is the last; 0: only the last
+  int64_t full_every = 0;  // every n-th layer is fully causal, and so is the last; 0: only the last
   double rope_theta = 0;
   double norm_eps = 0;
   double init_std = 0;  // of the normal distribution, which is cut at two of it
@@ -51,8 +51,8 @@ struct ModelConfig {
   }
 };
 
-enum class Precision { kInt8, kBf16 };          // of the blocks' linear layers
-enum class ParameterStorage { kBf16, kF32 };    // of the parameters between steps
+enum class Precision { kInt8, kBf16 };        // of the blocks' linear layers
+enum class ParameterStorage { kBf16, kF32 };  // of the parameters between steps
 
 // The optimizer and its rules: the paper, section 3.2 and 3.4.2.
 struct Recipe {
@@ -112,8 +112,8 @@ struct RunManifest {
   std::vector<BatchPhaseConfig> batch;
   Topology topology;
   uint64_t seed = 0;
-  Digest corpus;     // of the corpus manifest (docs/shards.md)
-  Digest tokenizer;  // of the tokenizer file (docs/tokenizer.md)
+  Digest corpus;                 // of the corpus manifest (docs/shards.md)
+  Digest tokenizer;              // of the tokenizer file (docs/tokenizer.md)
   int64_t checkpoint_every = 0;  // steps
   std::optional<ParentSegment> parent;
   bool operator==(const RunManifest&) const = default;

@@ -41,20 +41,21 @@ using kernels::BFloat16;
 // The gradient of the embedding table from that of its output: EmbeddingScatter over the index that
 // BuildTokenIndex makes of the ids.
 struct EmbeddingGradientArgs {
-  float* dtable;         // [vocab, cols]
-  const BFloat16* dy;    // [tokens, cols]
-  const int32_t* ids;    // [tokens]
+  float* dtable;       // [vocab, cols]
+  const BFloat16* dy;  // [tokens, cols]
+  const int32_t* ids;  // [tokens]
   int64_t tokens;
   int64_t vocab;
   int64_t cols;
 };
 
-// The leaves of a tensor in a state tree (audit/state_tree.h).
+// The leaves of some chunks of a tensor in a state tree (audit/state_tree.h).
 struct ChunkLeavesArgs {
-  const void* data;       // [elements]
+  const void* data;  // [elements]
   int64_t elements;
   int64_t element_bytes;  // 2 or 4
   int64_t tensor;         // its id
+  int64_t first_chunk;    // of the tensor, where data begins
 };
 
 class Backend {

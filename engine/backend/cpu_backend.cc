@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -30,8 +31,7 @@ class CpuBackend : public Backend {
   }
 
   absl::StatusOr<void*> Allocate(size_t bytes) override {
-    void* memory =
-        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
       return absl::ResourceExhaustedError(
           absl::StrCat("cannot allocate ", bytes, " bytes of memory: ", std::strerror(errno)));
@@ -61,7 +61,7 @@ class CpuBackend : public Backend {
         const int64_t first = chunk * audit::kChunkElements;
         const int64_t count = std::min(audit::kChunkElements, args.elements - first);
         leaves[chunk] = audit::ChunkLeafHash(
-            args.tensor, chunk,
+            args.tensor, args.first_chunk + chunk,
             ByteSpan(data + first * args.element_bytes, count * args.element_bytes));
       }
     });

@@ -6,8 +6,8 @@
 namespace lockstep::engine {
 namespace {
 
-LayerActivations CarveLayer(Carver& carver, const audit::ModelConfig& c,
-                            audit::Precision precision, int64_t n) {
+LayerActivations CarveLayer(Carver& carver, const audit::ModelConfig& c, audit::Precision precision,
+                            int64_t n) {
   return {.attention_rstd = carver.Take<float>(n),
           .qkv_input = LinearInput::Carve(carver, precision, n, c.width),
           .qkv = carver.Take<BFloat16>(n * c.qkv_width()),

@@ -32,19 +32,19 @@ void Model::TensorDone(int64_t tensor, const GradientSum& gradient) {
 // head_input -> loss, z_loss, and with a gradient: dbranch = d head_input, the head's gradient.
 void Model::Head(const ParametersView& parameters, const GradientSum& gradient) {
   const bool backward = gradient.flat != nullptr;
-  backend_.Run(kernels::LmHeadLossArgs{
-      .loss = a_.loss,
-      .z = a_.z_loss,
-      .dx = backward ? a_.dbranch : nullptr,
-      .dw = backward ? GradientOf(layout_.head(), gradient) : nullptr,
-      .x = a_.head_input,
-      .w = parameters[layout_.head()],
-      .targets = a_.targets,
-      .tokens = tokens(),
-      .width = config_.width,
-      .vocab = config_.vocab,
-      .scale = 1.0f / static_cast<float>(tokens()),
-      .z_coefficient = z_coefficient_});
+  backend_.Run(
+      kernels::LmHeadLossArgs{.loss = a_.loss,
+                              .z = a_.z_loss,
+                              .dx = backward ? a_.dbranch : nullptr,
+                              .dw = backward ? GradientOf(layout_.head(), gradient) : nullptr,
+                              .x = a_.head_input,
+                              .w = parameters[layout_.head()],
+                              .targets = a_.targets,
+                              .tokens = tokens(),
+                              .width = config_.width,
+                              .vocab = config_.vocab,
+                              .scale = 1.0f / static_cast<float>(tokens()),
+                              .z_coefficient = z_coefficient_});
   if (backward) TensorDone(layout_.head(), gradient);
 }
 
@@ -56,24 +56,20 @@ void Model::Statistics(const GradientSum& gradient) {
   for (const auto& [out, of] : {std::pair{means, a_.loss}, std::pair{means + 1, a_.z_loss}}) {
     backend_.Run(kernels::RowSumsArgs{.out = out, .x = of, .rows = 1, .cols = n, .stride = n});
   }
-  backend_.Run(
-      kernels::ScaleArgs{.x = means, .count = 2, .scale = 1.0f / static_cast<float>(n)});
+  backend_.Run(kernels::ScaleArgs{.x = means, .count = 2, .scale = 1.0f / static_cast<float>(n)});
   AddGradient(offset, 2, gradient);
 }
 
 // ---- the network
 
 void Model::Backward(const ParametersView& parameters, const GradientSum& gradient,
-                     BoundaryDigests* digests) {
-  const size_t boundary_bytes = tokens() * config_.width * sizeof(BFloat16);
+                     MicroBatchDigests* digests) {
   if (digests != nullptr) digests->dresidual.resize(config_.layers + 1);
 
   NormBackward(parameters, layout_.final_norm(), gradient, a_.dresidual, a_.dbranch,
                a_.residual[config_.layers], a_.final_rstd);
   for (int64_t l = config_.layers; l-- > 0;) {
-    if (digests != nullptr) {
-      digests->dresidual[l + 1] = backend_.RootOf(a_.dresidual, boundary_bytes);
-    }
+    if (digests != nullptr) digests->dresidual[l + 1] = DigestOf(a_.dresidual, digests);
     if (options_.recompute) {
       AttentionForward(parameters, l);
       MlpForward(parameters, l);
@@ -81,7 +77,7 @@ void Model::Backward(const ParametersView& parameters, const GradientSum& gradie
     MlpBackward(parameters, l, gradient);
     AttentionBackward(parameters, l, gradient);
   }
-  if (digests != nullptr) digests->dresidual[0] = backend_.RootOf(a_.dresidual, boundary_bytes);
+  if (digests != nullptr) digests->dresidual[0] = DigestOf(a_.dresidual, digests);
   EmbedBackward(parameters, gradient);
 }
 
@@ -101,8 +97,8 @@ void Model::MlpBackward(const ParametersView& parameters, int64_t l, const Gradi
   backend_.Run(kernels::SwigluBackwardArgs{
       .dx = dgate_up, .dout = dactivated, .x = a.gate_up, .rows = n, .width = config_.ffn_width});
   w.gate_up.InputGradient(backend_, parameters, a_.dbranch, dgate_up, n);
-  w.gate_up.WeightGradient(backend_, parameters, GradientOf(w.gate_up.tensor(), gradient),
-                           dgate_up, a.gate_up_input, n);
+  w.gate_up.WeightGradient(backend_, parameters, GradientOf(w.gate_up.tensor(), gradient), dgate_up,
+                           a.gate_up_input, n);
   TensorDone(w.gate_up.tensor(), gradient);
 
   NormBackward(parameters, layout_.layer(l).mlp_norm, gradient, a_.dbranch, a_.dbranch, a.middle,

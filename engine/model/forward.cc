@@ -5,22 +5,17 @@
 
 namespace lockstep::engine {
 
-void Model::Forward(const ParametersView& parameters, BoundaryDigests* digests) {
-  const size_t boundary_bytes = tokens() * config_.width * sizeof(BFloat16);
-  if (digests != nullptr) digests->residual.clear();
+void Model::Forward(const ParametersView& parameters, MicroBatchDigests* digests) {
   Embed(parameters);
   for (int64_t l = 0; l < config_.layers; ++l) {
-    if (digests != nullptr) {
-      digests->residual.push_back(backend_.RootOf(a_.residual[l], boundary_bytes));
-    }
+    if (digests != nullptr) digests->residual.push_back(DigestOf(a_.residual[l], digests));
     AttentionForward(parameters, l);
     MlpForward(parameters, l);
     MlpDown(parameters, l);
   }
-  if (digests != nullptr) {
-    digests->residual.push_back(backend_.RootOf(a_.residual[config_.layers], boundary_bytes));
-  }
-  Norm(parameters, layout_.final_norm(), a_.head_input, a_.final_rstd, a_.residual[config_.layers]);
+  const BFloat16* const last = a_.residual[config_.layers];
+  if (digests != nullptr) digests->residual.push_back(DigestOf(last, digests));
+  Norm(parameters, layout_.final_norm(), a_.head_input, a_.final_rstd, last);
 }
 
 // ids [N] -> residual[0] [N, C]
@@ -46,15 +41,15 @@ void Model::AttentionForward(const ParametersView& parameters, int64_t l) {
 
   PrepareHeads(a);
   BFloat16* attended = w.output.Destination(a.output_input, a_.attended);
-  backend_.Run(kernels::AttentionForwardArgs{
-      .out = attended,
-      .lse = a.lse,
-      .q = a_.rotated,
-      .k = a_.rotated + config_.query_width(),
-      .v = a.qkv + config_.query_width() + config_.kv_width(),
-      .stride = config_.qkv_width(),
-      .shape = AttentionOf(l),
-      .int8_pv = precision_ == audit::Precision::kInt8});
+  backend_.Run(
+      kernels::AttentionForwardArgs{.out = attended,
+                                    .lse = a.lse,
+                                    .q = a_.rotated,
+                                    .k = a_.rotated + config_.query_width(),
+                                    .v = a.qkv + config_.query_width() + config_.kv_width(),
+                                    .stride = config_.qkv_width(),
+                                    .shape = AttentionOf(l),
+                                    .int8_pv = precision_ == audit::Precision::kInt8});
   w.output.TakeInput(backend_, a.output_input, attended, n);
   w.output.Forward(backend_, parameters, a_.branch, a.output_input, n);
   Add(a.middle, a_.residual[l], a_.branch);

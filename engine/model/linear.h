@@ -16,9 +16,9 @@ namespace lockstep::engine {
 // What a linear layer multiplies and its backward pass needs again: in int8 the quantised tensor,
 // in bf16 the tensor itself.
 struct LinearInput {
-  int8_t* q = nullptr;       // [N, K]
-  float* step = nullptr;     // [1]
-  BFloat16* x = nullptr;     // [N, K]
+  int8_t* q = nullptr;    // [N, K]
+  float* step = nullptr;  // [1]
+  BFloat16* x = nullptr;  // [N, K]
   static LinearInput Carve(Carver& carver, audit::Precision precision, int64_t tokens,
                            int64_t inputs);
 };
@@ -61,11 +61,11 @@ class Linear {
   int64_t outputs_;  // O
   int64_t inputs_;   // K
   // int8: kernels/linear_i8/linear_i8.h.
-  int8_t* q_ = nullptr;              // [O, K]
-  float* step_ = nullptr;            // [O]
-  int32_t* clipped_ = nullptr;       // [O]
-  int8_t* q_rotated_ = nullptr;      // [O, K]
-  float* scale_rotated_ = nullptr;   // [K]
+  int8_t* q_ = nullptr;             // [O, K]
+  float* step_ = nullptr;           // [O]
+  int32_t* clipped_ = nullptr;      // [O]
+  int8_t* q_rotated_ = nullptr;     // [O, K]
+  float* scale_rotated_ = nullptr;  // [K]
 };
 
 }  // namespace lockstep::engine

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "engine/stopwatch.h"
 
 namespace lockstep::engine {
 
@@ -21,11 +22,10 @@ Model::Model(Backend& backend, const audit::RunManifest& manifest, const ModelOp
   const ModelConfig& c = config_;
   for (int64_t l = 0; l < c.layers; ++l) {
     const LayerTensors& t = layout_.layer(l);
-    linears_.push_back(
-        {.qkv = Linear(precision_, t.qkv, c.qkv_width(), c.width),
-         .output = Linear(precision_, t.attention_output, c.width, c.query_width()),
-         .gate_up = Linear(precision_, t.gate_up, 2 * c.ffn_width, c.width),
-         .down = Linear(precision_, t.down, c.width, c.ffn_width)});
+    linears_.push_back({.qkv = Linear(precision_, t.qkv, c.qkv_width(), c.width),
+                        .output = Linear(precision_, t.attention_output, c.width, c.query_width()),
+                        .gate_up = Linear(precision_, t.gate_up, 2 * c.ffn_width, c.width),
+                        .down = Linear(precision_, t.down, c.width, c.ffn_width)});
   }
 }
 
@@ -87,10 +87,14 @@ void Model::Prepare(const ParametersView& parameters) {
 
 void Model::ForwardBackward(const ParametersView& parameters, std::span<const int32_t> inputs,
                             std::span<const int32_t> targets, const GradientSum& gradient,
-                            BoundaryDigests* digests) {
+                            MicroBatchDigests* digests) {
   Start(inputs, targets);
   Forward(parameters, digests);
   Head(parameters, gradient);
+  if (digests != nullptr) {
+    digests->losses = DigestOf(a_.loss, tokens() * sizeof(float), digests);
+    digests->z_losses = DigestOf(a_.z_loss, tokens() * sizeof(float), digests);
+  }
   Statistics(gradient);
   Backward(parameters, gradient, digests);
 }
@@ -107,6 +111,15 @@ void Model::Start(std::span<const int32_t> inputs, std::span<const int32_t> targ
   windows_ = static_cast<int64_t>(inputs.size()) / config_.seq_len;
   backend_.CopyIn(a_.ids, inputs.data(), inputs.size() * sizeof(int32_t));
   backend_.CopyIn(a_.targets, targets.data(), targets.size() * sizeof(int32_t));
+}
+
+Digest Model::DigestOf(const void* data, size_t bytes, MicroBatchDigests* digests) {
+  const Stopwatch watch(&digests->seconds);
+  return backend_.RootOf(data, bytes);
+}
+
+Digest Model::DigestOf(const BFloat16* boundary, MicroBatchDigests* digests) {
+  return DigestOf(boundary, tokens() * config_.width * sizeof(BFloat16), digests);
 }
 
 // ---- what both directions use

@@ -26,7 +26,7 @@
 namespace lockstep::engine {
 
 struct ModelOptions {
-  int64_t windows = 1;     // of a micro-batch, at most
+  int64_t windows = 1;  // of a micro-batch, at most
   // Keep each layer's input only and compute the rest again on the way back: the same bits, about a
   // third more work, and the activations of one layer instead of all.
   bool recompute = false;
@@ -35,16 +35,21 @@ struct ModelOptions {
 // Where the gradients of the micro-batches of one rank meet:
 //   flat = flat + gradient * scale, from 0, micro-batches in their order.
 struct GradientSum {
-  float* flat = nullptr;     // ParameterLayout::flat_elements
-  float* scratch = nullptr;  // ParameterLayout::elements_max; may be null if there is one micro-batch
-  bool first = true;         // the micro-batch starts the sum
-  float scale = 1;           // 1 / micro-batches
+  float* flat = nullptr;  // ParameterLayout::flat_elements
+  float* scratch =
+      nullptr;        // ParameterLayout::elements_max; may be null if there is one micro-batch
+  bool first = true;  // the micro-batch starts the sum
+  float scale = 1;    // 1 / micro-batches
 };
 
-// Digests of what passes the layers' boundaries, for the transcript (audit/transcript.h).
-struct BoundaryDigests {
+// Digests of what a micro-batch's computation passed through, for the transcript
+// (audit/transcript.h).
+struct MicroBatchDigests {
+  Digest losses;                  // of [N] f32
+  Digest z_losses;                // likewise
   std::vector<Digest> residual;   // [L + 1], before each layer and at the end
   std::vector<Digest> dresidual;  // [L + 1], likewise
+  double seconds = 0;             // that they took
 };
 
 class Model {
@@ -65,7 +70,7 @@ class Model {
   // of the micro-batch. digests, if not null, is filled.
   void ForwardBackward(const ParametersView& parameters, std::span<const int32_t> inputs,
                        std::span<const int32_t> targets, const GradientSum& gradient,
-                       BoundaryDigests* digests);
+                       MicroBatchDigests* digests);
 
   // The cross-entropy of each target, [windows, T]; +0 for ignored ones. Nothing is kept.
   void Losses(const ParametersView& parameters, std::span<const int32_t> inputs,
@@ -93,15 +98,18 @@ class Model {
   void Add(BFloat16* out, const BFloat16* x, const BFloat16* y);
   kernels::AttentionShape AttentionOf(int64_t layer) const;
 
+  Digest DigestOf(const void* data, size_t bytes, MicroBatchDigests* digests);
+  Digest DigestOf(const BFloat16* boundary, MicroBatchDigests* digests);
+
   void Start(std::span<const int32_t> inputs, std::span<const int32_t> targets);
-  void Forward(const ParametersView& parameters, BoundaryDigests* digests);
+  void Forward(const ParametersView& parameters, MicroBatchDigests* digests);
   void Embed(const ParametersView& parameters);
   void AttentionForward(const ParametersView& parameters, int64_t l);
   void PrepareHeads(const LayerActivations& a);
   void MlpForward(const ParametersView& parameters, int64_t l);
   void MlpDown(const ParametersView& parameters, int64_t l);
   void Backward(const ParametersView& parameters, const GradientSum& gradient,
-                BoundaryDigests* digests);
+                MicroBatchDigests* digests);
   void Head(const ParametersView& parameters, const GradientSum& gradient);
   void Statistics(const GradientSum& gradient);
   void MlpBackward(const ParametersView& parameters, int64_t l, const GradientSum& gradient);

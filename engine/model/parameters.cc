@@ -61,8 +61,20 @@ std::vector<Piece> ParameterLayout::Pieces(bool with_statistics) const {
   return pieces;
 }
 
-void InitializePiece(Backend& backend, const ParameterLayout& layout, float init_std,
-                     uint64_t seed, const Piece& piece, kernels::FloatElements out) {
+void HashChunks(Backend& backend, const ParameterLayout& layout, const Piece& piece,
+                const void* data, int64_t element_bytes, std::vector<Digest>& leaves) {
+  const int64_t first_chunk = piece.first / audit::kChunkElements;
+  const int64_t at = layout.table().tensors()[piece.tensor].first_chunk + first_chunk;
+  backend.ChunkLeaves({.data = data,
+                       .elements = piece.count,
+                       .element_bytes = element_bytes,
+                       .tensor = piece.tensor,
+                       .first_chunk = first_chunk},
+                      std::span(leaves).subspan(at, audit::ChunksOf(piece.count)));
+}
+
+void InitializePiece(Backend& backend, const ParameterLayout& layout, float init_std, uint64_t seed,
+                     const Piece& piece, kernels::FloatElements out) {
   const std::string& name = layout.table().tensors()[piece.tensor].name;
   const kernels::RandomSource source = {.seed = seed,
                                         .stream = kernels::StreamOf(absl::StrCat("init/", name)),

@@ -73,11 +73,15 @@ class ParameterLayout {
 // tensor = -1: the statistics.
 struct Piece {
   int64_t tensor;
-  int64_t first;   // element of the tensor
+  int64_t first;  // element of the tensor
   int64_t count;
   int64_t offset;  // of `first` in a flat array
 };
 inline constexpr int64_t kPieceElements = int64_t{128} * audit::kChunkElements;
+
+// The leaves of a piece into their places among those of all tensors. data: its elements.
+void HashChunks(Backend& backend, const ParameterLayout& layout, const Piece& piece,
+                const void* data, int64_t element_bytes, std::vector<Digest>& leaves);
 
 // The parameters as the model reads them: one flat bf16 array.
 struct ParametersView {
@@ -90,8 +94,8 @@ struct ParametersView {
 // The initial values of the elements of a piece in bf16 or f32, the former the latter's rounding:
 // norm gains 1, all else truncated normal from the counter stream named "init/" + the tensor's
 // name.
-void InitializePiece(Backend& backend, const ParameterLayout& layout, float init_std,
-                     uint64_t seed, const Piece& piece, kernels::FloatElements out);
+void InitializePiece(Backend& backend, const ParameterLayout& layout, float init_std, uint64_t seed,
+                     const Piece& piece, kernels::FloatElements out);
 
 }  // namespace lockstep::engine
 

@@ -43,6 +43,8 @@ class TreeFold {
     return sum;
   }
 
+  void Clear() { stack_.clear(); }
+
  private:
   struct Block {
     int level;  // of 2^level replicas

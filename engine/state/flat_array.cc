@@ -36,7 +36,8 @@ absl::StatusOr<std::unique_ptr<FlatArray>> FlatArray::Spilled(Backend& backend,
                                                               const ParameterLayout& layout,
                                                               const std::string& folder) {
   std::unique_ptr<FlatArray> array(new FlatArray(backend, layout));
-  LOCKSTEP_ASSIGN_OR_RETURN(array->memory_, Buffer::Create(backend, kPieceElements * sizeof(float)));
+  LOCKSTEP_ASSIGN_OR_RETURN(array->memory_,
+                            Buffer::Create(backend, kPieceElements * sizeof(float)));
   array->folder_ = folder;
   std::string name = folder + "/.lockstep-spill-XXXXXX";
   array->file_ = mkostemp(name.data(), O_CLOEXEC);
@@ -77,10 +78,9 @@ absl::StatusOr<float*> FlatArray::Load(const Piece& piece) {
   }
   backend_.CopyIn(flat(), host_.data(), bytes);
   if (backend_.RootOf(flat(), bytes) != digests_[index]) {
-    return absl::DataLossError(
-        absl::StrCat("spill file in ", folder_, ": the ", bytes, " bytes at offset ",
-                     piece.offset * sizeof(float),
-                     " are not those that were written there; check the disk"));
+    return absl::DataLossError(absl::StrCat(
+        "spill file in ", folder_, ": the ", bytes, " bytes at offset ",
+        piece.offset * sizeof(float), " are not those that were written there; check the disk"));
   }
   return flat();
 }
@@ -101,6 +101,12 @@ absl::Status FlatArray::Store(const Piece& piece) {
   digests_[index] = backend_.RootOf(flat(), bytes);
   written_[index] = true;
   return absl::OkStatus();
+}
+
+absl::Status FlatArray::Put(const Piece& piece, const float* data) {
+  float* const at = in_memory() ? flat() + piece.offset : flat();
+  backend_.Copy(at, data, piece.count * sizeof(float));
+  return Store(piece);
 }
 
 size_t FlatArray::IndexOf(const Piece& piece) const {

@@ -43,6 +43,8 @@ class FlatArray {
   absl::StatusOr<float*> Load(const Piece& piece);
   // After what Load returned was changed.
   absl::Status Store(const Piece& piece);
+  // Load, copy, Store, without reading what was there. data: in the backend's memory.
+  absl::Status Put(const Piece& piece, const float* data);
 
  private:
   FlatArray(Backend& backend, const ParameterLayout& layout) : backend_(backend), layout_(layout) {}
@@ -54,10 +56,10 @@ class FlatArray {
   Buffer memory_;  // all of it, or a piece
   int file_ = -1;
   std::string folder_;
-  std::vector<Piece> pieces_;      // of one in a file
-  std::vector<bool> written_;      // by piece; the others are zeros
-  std::vector<Digest> digests_;    // by piece
-  std::vector<char> host_;         // a piece on its way
+  std::vector<Piece> pieces_;    // of one in a file
+  std::vector<bool> written_;    // by piece; the others are zeros
+  std::vector<Digest> digests_;  // by piece
+  std::vector<char> host_;       // a piece on its way
 };
 
 }  // namespace lockstep::engine
