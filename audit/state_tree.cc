@@ -36,8 +36,7 @@ Digest ChunkLeafHash(int64_t tensor, int64_t chunk, ByteSpan bytes) {
   return MerkleLeafHash({ByteSpan(place), bytes});
 }
 
-std::optional<int64_t> FirstDifference(const std::vector<Digest>& a,
-                                       const std::vector<Digest>& b) {
+std::optional<int64_t> FirstDifference(const std::vector<Digest>& a, const std::vector<Digest>& b) {
   const auto [at, unused] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   if (at == a.end()) return std::nullopt;
   return at - a.begin();

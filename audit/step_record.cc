@@ -54,8 +54,8 @@ std::string EncodeStepRecord(const StepRecord& r) {
 
 absl::StatusOr<StepRecord> DecodeStepRecord(ByteSpan bytes) {
   if (bytes.size() != kStepRecordBytes) {
-    return absl::DataLossError(absl::StrCat("step record: expected ", kStepRecordBytes,
-                                            " bytes; found ", bytes.size()));
+    return absl::DataLossError(
+        absl::StrCat("step record: expected ", kStepRecordBytes, " bytes; found ", bytes.size()));
   }
   // The length is right, so that no read below can fail.
   ByteReader reader(bytes);
@@ -64,8 +64,8 @@ absl::StatusOr<StepRecord> DecodeStepRecord(ByteSpan bytes) {
     return absl::DataLossError("step record: expected the bytes \"LKSR\" at offset 0");
   }
   if (const uint32_t version = *reader.ReadU32("version"); version != kVersion) {
-    return absl::DataLossError(absl::StrCat("step record: expected version ", kVersion,
-                                            " at offset 4; found ", version));
+    return absl::DataLossError(
+        absl::StrCat("step record: expected version ", kVersion, " at offset 4; found ", version));
   }
   StepRecord r;
   r.step = *reader.ReadU64("step");
@@ -83,8 +83,9 @@ absl::StatusOr<StepRecord> DecodeStepRecord(ByteSpan bytes) {
   const size_t outcome_offset = reader.offset();
   const uint32_t outcome = *reader.ReadU32("outcome");
   if (outcome > static_cast<uint32_t>(StepOutcome::kSkippedAfterSpike)) {
-    return absl::DataLossError(absl::StrCat("step record: expected an outcome from 0 to 3 at offset ",
-                                            outcome_offset, "; found ", outcome));
+    return absl::DataLossError(
+        absl::StrCat("step record: expected an outcome from 0 to 3 at offset ", outcome_offset,
+                     "; found ", outcome));
   }
   r.outcome = static_cast<StepOutcome>(outcome);
   r.spike.skips_left = *reader.ReadU32("skips_left");

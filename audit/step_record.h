@@ -24,9 +24,9 @@ enum class StepOutcome : uint8_t {
 
 // The spike protocol's memory, part of the training state.
 struct SpikeState {
-  uint32_t skips_left = 0;   // updates yet to be skipped
-  uint32_t events = 0;       // events in the current count of the halt rule
-  uint64_t events_since = 0; // the step at which that count began
+  uint32_t skips_left = 0;    // updates yet to be skipped
+  uint32_t events = 0;        // events in the current count of the halt rule
+  uint64_t events_since = 0;  // the step at which that count began
   bool operator==(const SpikeState&) const = default;
 };
 
@@ -50,7 +50,7 @@ struct StepRecord {
   float gradient_norm = 0;  // before the clip
   float learning_rate = 0;
   StepOutcome outcome = StepOutcome::kUpdated;
-  SpikeState spike;   // after the step
+  SpikeState spike;  // after the step
   Digest previous_chain;
 
   // As bits: a NaN equals itself.

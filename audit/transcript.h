@@ -20,11 +20,11 @@ namespace lockstep::audit {
 // The digests are Merkle roots over pieces of 65,536 bytes (base/merkle.h).
 struct TranscriptLeaf {
   uint32_t rank = 0;
-  uint32_t micro_batch = 0;        // of the rank, in its order
-  Digest losses;                   // cross-entropy of each token, [N] f32
-  Digest z_losses;                 // likewise
-  std::vector<Digest> residual;    // residual stream before each layer and at the end, [N, C] bf16
-  std::vector<Digest> dresidual;   // its gradient there
+  uint32_t micro_batch = 0;       // of the rank, in its order
+  Digest losses;                  // cross-entropy of each token, [N] f32
+  Digest z_losses;                // likewise
+  std::vector<Digest> residual;   // residual stream before each layer and at the end, [N, C] bf16
+  std::vector<Digest> dresidual;  // its gradient there
   bool operator==(const TranscriptLeaf&) const = default;
 };
 
