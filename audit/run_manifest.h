@@ -59,7 +59,7 @@ struct Recipe {
   double peak_lr = 0;
   double final_lr_fraction = 0;  // of peak_lr, at total_tokens
   int64_t warmup_tokens = 0;     // consumed tokens over which the rate rises linearly from 0
-  int64_t total_tokens = 0;      // where the cosine ends
+  int64_t total_tokens = 0;      // where the cosine ends; the batch phases may end before it
   double beta1 = 0;
   double beta2 = 0;
   double eps = 0;
@@ -111,7 +111,7 @@ struct RunManifest {
   Recipe recipe;
   std::vector<BatchPhaseConfig> batch;
   Topology topology;
-  uint64_t seed = 0;
+  uint64_t seed = 0;             // at most 2^53 - 1, which JSON keeps exactly
   Digest corpus;                 // of the corpus manifest (docs/shards.md)
   Digest tokenizer;              // of the tokenizer file (docs/tokenizer.md)
   int64_t checkpoint_every = 0;  // steps
@@ -124,14 +124,17 @@ struct RunManifest {
   }
 };
 
-// The canonical text.
+inline constexpr size_t kRunManifestBytesMax = 65536;
+
+// The canonical text of a valid manifest.
 std::string EncodeRunManifest(const RunManifest& manifest);
 
 // Accepts what EncodeRunManifest writes of a valid manifest. Untrusted input; DataLoss names the
 // field, what was expected and what was found.
 absl::StatusOr<RunManifest> ParseRunManifest(absl::string_view text);
 
-// Every rule that ParseRunManifest holds beyond the form. InvalidArgument names the field.
+// Every rule that ParseRunManifest holds beyond the form: the range of each field
+// (run_manifest_fields.h) and the rules between them. InvalidArgument names the field.
 absl::Status ValidateRunManifest(const RunManifest& manifest);
 
 // SHA-256 of the canonical text.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Manifests are canonical JSON: keys sorted, no white space between tokens, integers the only
-// numbers, so that one content has one text and one digest. Reading takes untrusted bytes and
-// accepts nothing else.
-#ifndef LOCKSTEP_ENGINE_CORPUS_CANONICAL_JSON_H_
-#define LOCKSTEP_ENGINE_CORPUS_CANONICAL_JSON_H_
+// Canonical JSON (RFC 8785), so that one content has one text and one digest: keys sorted, no white
+// space between tokens, every number as ECMAScript prints the binary64 that it stands for. Reading
+// takes untrusted bytes and accepts canonical objects only. The values are nlohmann's.
+#ifndef LOCKSTEP_BASE_CANONICAL_JSON_H_
+#define LOCKSTEP_BASE_CANONICAL_JSON_H_
 
 #include <cstdint>
 #include <set>
@@ -16,10 +16,21 @@
 #include "base/sha256.h"
 #include "nlohmann/json.hpp"
 
-namespace lockstep::engine {
+namespace lockstep {
+
+// The largest integer that every reader of JSON takes as it is written: 2^53 - 1. Larger ones, such
+// as digests, are written as strings.
+inline constexpr int64_t kJsonIntegerMax = (int64_t{1} << 53) - 1;
+
+// The canonical text. InvalidArgument if `json` has none: text that is not UTF-8, a number that is
+// not finite, or an integer beyond kJsonIntegerMax in magnitude.
+absl::StatusOr<std::string> CanonicalJson(const nlohmann::json& json);
+
+// A number as it stands in canonical JSON: ECMA-262's Number::toString. `value` is finite.
+std::string CanonicalNumber(double value);
 
 // DataLoss if the text is no JSON object, nested more than 16 deep, or not canonical (among others:
-// a key twice).
+// a key twice; a number with more digits than it needs, or with more than a binary64 holds).
 absl::StatusOr<nlohmann::json> ParseCanonicalJson(absl::string_view text);
 
 // One object, read key by key. The first thing that is amiss stays, and every read after it gives a
@@ -30,7 +41,12 @@ class JsonReader {
   // `json` must outlive the reader; `where` begins its messages.
   JsonReader(const nlohmann::json& json, std::string where);
 
+  // For keys that may be absent. Does not count as asking for it.
+  bool Has(const char* key) const { return json_.contains(key); }
+
   int64_t Integer(const char* key, int64_t least, int64_t most);
+  // Any number, whole or not. `least` and `most` are finite.
+  double Number(const char* key, double least, double most);
   // Of 0 to bytes_max bytes.
   std::string String(const char* key, size_t bytes_max);
   Digest Sha256Digest(const char* key);
@@ -56,6 +72,6 @@ class JsonReader {
   absl::Status status_;
 };
 
-}  // namespace lockstep::engine
+}  // namespace lockstep
 
-#endif  // LOCKSTEP_ENGINE_CORPUS_CANONICAL_JSON_H_
+#endif  // LOCKSTEP_BASE_CANONICAL_JSON_H_
