@@ -26,9 +26,8 @@ absl::Status CheckFollows(const StepRecord& previous, const StepRecord& record) 
   const Digest chain = ChainAfter(previous);
   if (record.previous_chain != chain) {
     return absl::DataLossError(absl::StrCat("the record of step ", record.step,
-                                            " breaks the chain: expected to follow ",
-                                            chain.ToHex(), "; found ",
-                                            record.previous_chain.ToHex()));
+                                            " breaks the chain: expected to follow ", chain.ToHex(),
+                                            "; found ", record.previous_chain.ToHex()));
   }
   return absl::OkStatus();
 }
@@ -100,9 +99,9 @@ absl::Status StepLog::Append(const StepRecord& record) {
     // A full disk: what is there of the record goes again, so that the file stays whole.
     const auto whole = static_cast<off_t>(records_.size() * kStepRecordBytes);
     const bool cut = ftruncate(fd_, whole) == 0;
-    return absl::ResourceExhaustedError(
-        absl::StrCat(path_, ": only ", put, " of ", bytes.size(), " bytes of a record were written",
-                     cut ? "; they were removed again" : ""));
+    return absl::ResourceExhaustedError(absl::StrCat(path_, ": only ", put, " of ", bytes.size(),
+                                                     " bytes of a record were written",
+                                                     cut ? "; they were removed again" : ""));
   }
   records_.push_back(record);
   return absl::OkStatus();

@@ -17,9 +17,9 @@
 
 namespace lockstep::audit {
 
-// Records of steps that follow each other, each naming the chain up to it. Untrusted input. DataLoss
-// names the first step that breaks the chain, or the byte where the bytes are no record; a partial
-// record at the end is such a place.
+// Records of steps that follow each other, each naming the chain up to it. Untrusted input.
+// DataLoss names the first step that breaks the chain, or the byte where the bytes are no record; a
+// partial record at the end is such a place.
 absl::StatusOr<std::vector<StepRecord>> ParseStepLog(ByteSpan bytes);
 
 // The file of a run that goes on. Move-only; not for several threads at once.
