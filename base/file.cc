@@ -93,6 +93,27 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max) 
   }
 }
 
+absl::StatusOr<Digest> FileDigest(const std::string& path,
+                                  absl::FunctionRef<void(int64_t bytes)> read) {
+  const int fd = OpenRetrying(path.c_str(), O_RDONLY | O_NONBLOCK);
+  if (fd < 0) return SystemError(errno, "open", path);
+  const auto close = absl::MakeCleanup([fd] { ::close(fd); });
+  struct stat info;
+  if (::fstat(fd, &info) != 0) return SystemError(errno, "stat", path);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is not a regular file"));
+  }
+  Sha256Hasher hasher;
+  std::string buffer(size_t{4} << 20, '\0');
+  while (true) {
+    const ssize_t got = ReadUpTo(fd, buffer.data(), buffer.size());
+    if (got < 0) return SystemError(errno, "read", path);
+    if (got == 0) return hasher.Finish();
+    hasher.Update(AsBytes(absl::string_view(buffer.data(), static_cast<size_t>(got))));
+    read(got);
+  }
+}
+
 absl::StatusOr<DurableFile> DurableFile::Create(const std::string& path, mode_t mode) {
   if (path.empty() || path.back() == '/') {
     return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" does not name a file"));

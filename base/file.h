@@ -15,15 +15,21 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/bytes.h"
+#include "base/sha256.h"
 
 namespace lockstep {
 
 // The bytes of a regular file (or of what a symbolic link leads to). More than `bytes_max` is
 // ResourceExhausted, anything but a regular file FailedPrecondition, found without waiting on it.
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max);
+
+// The SHA-256 of a regular file; `read` hears of its bytes as they go by.
+absl::StatusOr<Digest> FileDigest(const std::string& path,
+                                  absl::FunctionRef<void(int64_t bytes)> read);
 
 // A file in the making. Move-only; not for several threads at once.
 class DurableFile {

@@ -31,6 +31,7 @@ using Action = std::function<absl::Status()>;
 
 void AddCorpusCommands(CLI::App& app, Action* chosen);
 // The subcommands of `lockstep corpus` after ingest: called by AddCorpusCommands.
+void AddCorpusShardCommands(CLI::App& corpus, Action* chosen);
 void AddCorpusStreamCommands(CLI::App& corpus, Action* chosen);
 void AddTokenizerCommands(CLI::App& app, Action* chosen);
 

@@ -132,6 +132,7 @@ void AddCorpusCommands(CLI::App& app, Action* chosen) {
       ->check(CLI::Range(1, 1024));
   ingest->add_flag("--json", arguments->json, "the report of each source as one line of JSON");
   ingest->callback([arguments, chosen] { *chosen = [arguments] { return Ingest(*arguments); }; });
+  AddCorpusShardCommands(*corpus, chosen);
   AddCorpusStreamCommands(*corpus, chosen);
 }
 

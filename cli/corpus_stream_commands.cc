@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `lockstep corpus build | verify | trace | fetch-plan | cursor`: shards, and the stream over them.
-#include <algorithm>
+// `lockstep corpus build | verify | trace | fetch-plan | fetch | cursor`: shards, and the stream
+// over them.
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/bytes.h"
 #include "base/encoding.h"
@@ -23,10 +22,12 @@
 #include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/print_json.h"
 #include "cli/progress.h"
-#include "engine/data/build.h"
 #include "engine/data/fetch_plan.h"
+#include "engine/data/open_corpus.h"
 #include "engine/data/schedule.h"
+#include "engine/data/step_reader.h"
 #include "engine/data/stream.h"
 #include "engine/data/verify.h"
 
@@ -34,178 +35,21 @@ namespace lockstep::cli {
 namespace {
 
 using engine::BatchSchedule;
-using engine::CorpusManifest;
 using engine::CorpusReader;
 using engine::ShardFile;
 using engine::SourceEntry;
+using engine::Step;
+using engine::StepReader;
 using engine::StepWindows;
-using engine::Stream;
 using engine::TokenSpan;
 using Json = nlohmann::json;
 
 constexpr size_t kCursorBytesMax = 1 << 20;
 
-void PrintJson(const Json& json) {
-  std::puts(json.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-}
-
-int DefaultThreads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
-
-// ---- build
-
-struct BuildArgs {
-  std::string tokenizer;
-  std::vector<std::string> stores;
-  std::vector<std::string> shares;
-  engine::BuildOptions options;
-  int threads = DefaultThreads();
-  bool json = false;
-};
-
-absl::Status ParseShares(const std::vector<std::string>& texts,
-                         std::map<std::string, uint64_t>* shares) {
-  for (const std::string& text : texts) {
-    const std::pair<std::string, std::string> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
-    uint64_t share = 0;
-    if (!absl::SimpleAtoi(parts.second, &share) || !shares->emplace(parts.first, share).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--share: expected NAME=NUMBER, each name once, found \"", text, "\""));
-    }
-  }
-  return absl::OkStatus();
-}
-
-Json SourceSummary(const SourceEntry& source) {
-  return {{"name", source.name},
-          {"licence", source.licence},
-          {"tokens", source.tokens},
-          {"documents", source.documents},
-          {"share", source.share},
-          {"shards", source.shards.size()},
-          {"text_bytes", source.text_bytes}};
-}
-
-void PrintCorpus(const engine::BuildReport& report, bool json) {
-  if (json) {
-    Json sources = Json::array();
-    for (const SourceEntry& source : report.manifest.sources) {
-      sources.push_back(SourceSummary(source));
-    }
-    PrintJson({{"manifest", report.digest.ToHex()},
-               {"was_there", report.was_there},
-               {"sources", std::move(sources)}});
-    return;
-  }
-  std::printf("%-20s %14s %12s %8s %10s\n", "source", "tokens", "documents", "shards", "mean");
-  for (const SourceEntry& source : report.manifest.sources) {
-    const uint64_t mean = source.documents == 0 ? 0 : source.tokens / source.documents;
-    absl::PrintF("%-20s %14d %12d %8d %10d\n", source.name, source.tokens, source.documents,
-                 source.shards.size(), mean);
-  }
-  absl::PrintF("manifest %s%s\n", report.digest.ToHex(),
-               report.was_there ? " (was there already)" : "");
-}
-
-absl::Status RunBuild(BuildArgs& args) {
-  LOCKSTEP_RETURN_IF_ERROR(ParseShares(args.shares, &args.options.shares));
-  LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<const engine::Tokenizer> tokenizer,
-                            engine::Tokenizer::Load(args.tokenizer));
-  std::vector<engine::BuildSource> sources;
-  int64_t bytes = 0;
-  for (const std::string& folder : args.stores) {
-    LOCKSTEP_ASSIGN_OR_RETURN(engine::DocumentStore store, engine::DocumentStore::Open(folder));
-    bytes += store.text_bytes();
-    sources.push_back(engine::SourceOf(std::move(store)));
-  }
-  ThreadPool pool(args.threads);
-  Progress progress("building", bytes, "B", args.json);
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const engine::BuildReport report,
-      engine::BuildCorpus(engine::TokenizerOf(std::move(tokenizer)), std::move(sources),
-                          args.options, pool,
-                          {.progress = [&](int64_t count) { progress.Add(count); },
-                           .resumed = [&](int64_t count) { progress.Skip(count); },
-                           .interrupted = Interrupted}));
-  PrintCorpus(report, args.json);
-  return absl::OkStatus();
-}
-
-void AddBuild(CLI::App& corpus, Action* chosen) {
-  const auto args = std::make_shared<BuildArgs>();
-  CLI::App* build = corpus.add_subcommand(
-      "build",
-      "Turn ingested documents into token shards and a manifest. Resumes where it was stopped.");
-  build->add_option("--tokenizer", args->tokenizer, "tokenizer file")->required();
-  build->add_option("--stores", args->stores, "folders that `lockstep corpus ingest` wrote")
-      ->required();
-  build->add_option("--out", args->options.out, "folder of the corpus")->required();
-  build->add_option("--shard-tokens", args->options.shard_tokens, "tokens a shard")
-      ->capture_default_str();
-  build
-      ->add_option("--chunk-bytes", args->options.chunk_bytes,
-                   "bytes a chunk, the unit of verification: a power of two")
-      ->capture_default_str();
-  build->add_option(
-      "--share", args->shares,
-      "NAME=N: token share of a source in the mix, relative to the others' (default: its tokens)");
-  build->add_option("--threads", args->threads, "threads")->capture_default_str();
-  build->add_flag("--json", args->json, "print JSON");
-  build->callback([args, chosen] { *chosen = [args] { return RunBuild(*args); }; });
-}
-
-// ---- verify
-
-struct VerifyArgs {
-  std::string folder;
-  std::string manifest;
-  int threads = DefaultThreads();
-  bool json = false;
-};
-
-absl::Status RunVerify(const VerifyArgs& args) {
-  std::optional<Digest> expected;
-  if (!args.manifest.empty()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(expected, Digest::FromHex(args.manifest), "--manifest");
-  }
-  LOCKSTEP_ASSIGN_OR_RETURN(const CorpusManifest manifest, engine::ReadCorpusManifest(args.folder));
-  ThreadPool pool(args.threads);
-  Progress progress("verifying", static_cast<int64_t>(engine::CorpusBytes(manifest)), "B",
-                    args.json);
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const engine::VerifyReport report,
-      engine::VerifyCorpus(
-          args.folder, expected, pool,
-          {.progress = [&](int64_t count) { progress.Add(count); }, .interrupted = Interrupted}));
-  if (args.json) {
-    PrintJson({{"manifest", report.manifest.ToHex()},
-               {"files", report.files},
-               {"bytes", report.bytes},
-               {"chunks", report.chunks},
-               {"documents", report.documents},
-               {"tokens", report.tokens}});
-  } else {
-    absl::PrintF("good: %d files, %d bytes, %d chunks, %d documents, %d tokens\nmanifest %s\n",
-                 report.files, report.bytes, report.chunks, report.documents, report.tokens,
-                 report.manifest.ToHex());
-  }
-  return absl::OkStatus();
-}
-
-void AddVerify(CLI::App& corpus, Action* chosen) {
-  const auto args = std::make_shared<VerifyArgs>();
-  CLI::App* verify = corpus.add_subcommand(
-      "verify", "Recheck every file of a corpus; names the first chunk that is bad.");
-  verify->add_option("folder", args->folder, "folder of the corpus")->required();
-  verify->add_option("--manifest", args->manifest, "the digest that the manifest must have");
-  verify->add_option("--threads", args->threads, "threads")->capture_default_str();
-  verify->add_flag("--json", args->json, "print JSON");
-  verify->callback([args, chosen] { *chosen = [args] { return RunVerify(*args); }; });
-}
-
-// ---- the stream
-
 struct StreamArgs {
-  std::string folder;
+  engine::CorpusLocation location;
+  std::string manifest;
+  bool by_digest = false;
   uint64_t seed = 42;
   uint64_t seq_len = 4096;
   std::string batch = "768@4000000000,1152@360000000000,2304@400000000000";
@@ -214,7 +58,16 @@ struct StreamArgs {
 };
 
 void AddStreamOptions(CLI::App& command, StreamArgs& args) {
-  command.add_option("folder", args.folder, "folder of the corpus")->required();
+  command
+      .add_option("corpus", args.location.places,
+                  "folder of the corpus, or the address of a web server that has it; several are "
+                  "asked in turn")
+      ->required();
+  command.add_option("--manifest", args.manifest,
+                     "the digest that the corpus's manifest must have (needed for an address)");
+  command.add_option("--cache", args.location.cache, "folder that keeps what is fetched");
+  command.add_flag("--by-digest", args.by_digest,
+                   "the servers name files by their SHA-256, not by path");
   command.add_option("--seed", args.seed, "seed of the run")->capture_default_str();
   command.add_option("--seq-len", args.seq_len, "sequence length")->capture_default_str();
   command
@@ -227,35 +80,38 @@ void AddStreamOptions(CLI::App& command, StreamArgs& args) {
   command.add_flag("--json", args.json, "print JSON");
 }
 
-struct OpenStream {
-  BatchSchedule schedule;
-  Stream stream;
-};
-
-absl::StatusOr<OpenStream> Open(const StreamArgs& args) {
+absl::StatusOr<StepReader> Open(const StreamArgs& args) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::vector<engine::BatchPhase> phases,
                             engine::ParseBatchPhases(args.batch));
   LOCKSTEP_ASSIGN_OR_RETURN(BatchSchedule schedule,
                             BatchSchedule::Create(std::move(phases), args.seq_len));
+  engine::CorpusLocation location = args.location;
+  if (!args.manifest.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(location.manifest, Digest::FromHex(args.manifest), "--manifest");
+  }
+  if (args.by_digest) location.names = engine::MirrorNames::kDigests;
+  location.http.interrupted = Interrupted;
   LOCKSTEP_ASSIGN_OR_RETURN(std::shared_ptr<const CorpusReader> corpus,
-                            CorpusReader::OpenFolder(args.folder));
-  LOCKSTEP_ASSIGN_OR_RETURN(Stream stream,
-                            Stream::Open(std::move(corpus), args.seed, args.seq_len));
+                            engine::OpenCorpus(location));
+  LOCKSTEP_ASSIGN_OR_RETURN(StepReader data,
+                            StepReader::Open(std::move(corpus), args.seed, std::move(schedule)));
   if (!args.cursor.empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(args.cursor, kCursorBytesMax));
     LOCKSTEP_ASSIGN_OR_RETURN(const engine::StreamCursor cursor,
                               engine::DecodeCursor(AsBytes(bytes)), args.cursor);
-    LOCKSTEP_RETURN_IF_ERROR(stream.Seek(cursor), args.cursor);
+    LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t step, data.schedule().StepOfWindow(cursor.window),
+                              args.cursor);
+    LOCKSTEP_RETURN_IF_ERROR(data.Resume(step, cursor), args.cursor);
   }
-  return OpenStream{std::move(schedule), std::move(stream)};
+  return data;
 }
 
-absl::Status Walk(Stream& stream, uint64_t window, bool quiet) {
-  const uint64_t from = stream.window();
-  Progress progress("walking", static_cast<int64_t>(window > from ? window - from : 0), "windows",
-                    quiet);
-  return engine::WalkTo(
-      stream, window, [&](int64_t count) { progress.Add(count); }, Interrupted);
+absl::Status Walk(StepReader& data, uint64_t step, bool quiet) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t to, data.schedule().WindowBefore(step));
+  const uint64_t from = data.cursor().window;
+  Progress progress("walking", static_cast<int64_t>(to > from ? to - from : 0), "windows", quiet);
+  return data.SkipTo(
+      step, [&](int64_t count) { progress.Add(count); }, Interrupted);
 }
 
 // Names of documents, a shard at a time.
@@ -287,54 +143,82 @@ std::string Printable(const std::string& name) {
 struct TraceArgs : StreamArgs {
   uint64_t step = 0;
   uint64_t ranks = 0;  // 0: not asked
+  bool tokens = false;
 };
 
+std::string CursorHex(const engine::StreamCursor& cursor) {
+  return HexEncode(AsBytes(engine::EncodeCursor(cursor)));
+}
+
+absl::StatusOr<Json> WindowToJson(const TraceArgs& args, const StepReader& data, const Step& step,
+                                  uint64_t m, DocumentNames& names) {
+  Json spans = Json::array();
+  for (const TokenSpan& span : step.Trace(m)) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::string name, names.NameOf(span));
+    spans.push_back({{"source", data.corpus().manifest().sources[span.source].name},
+                     {"shard", span.shard},
+                     {"document", span.document},
+                     {"name", name},
+                     {"begin", span.begin},
+                     {"end", span.end},
+                     {"shard_begin", span.shard_begin}});
+  }
+  const uint64_t window = step.range.begin + m;
+  Json json = {{"window", window}, {"spans", std::move(spans)}};
+  if (args.ranks > 0) json["rank"] = engine::RankOfWindow(step.range, window, args.ranks);
+  if (args.tokens) {
+    std::vector<int32_t> tokens(data.window_tokens());
+    LOCKSTEP_RETURN_IF_ERROR(data.ReadWindow(step, m, tokens));
+    json["tokens"] = std::move(tokens);
+  }
+  return json;
+}
+
+absl::Status PrintWindow(const TraceArgs& args, const StepReader& data, const Step& step,
+                         uint64_t m, DocumentNames& names) {
+  const uint64_t window = step.range.begin + m;
+  const std::string rank =
+      args.ranks == 0 ? "" : absl::StrCat(engine::RankOfWindow(step.range, window, args.ranks));
+  for (const TokenSpan& span : step.Trace(m)) {
+    const std::string& source = data.corpus().manifest().sources[span.source].name;
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::string name, names.NameOf(span));
+    absl::PrintF("%10d %5s %-28s %9d %9d-%-9d  %s\n", window, rank,
+                 engine::ShardFileName(source, span.shard, ShardFile::kTokens), span.document,
+                 span.begin, span.end, Printable(name));
+  }
+  if (!args.tokens) return absl::OkStatus();
+  std::vector<int32_t> tokens(data.window_tokens());
+  LOCKSTEP_RETURN_IF_ERROR(data.ReadWindow(step, m, tokens));
+  absl::PrintF("%10d %5s %s\n", window, rank, absl::StrJoin(tokens, " "));
+  return absl::OkStatus();
+}
+
 absl::Status RunTrace(const TraceArgs& args) {
-  LOCKSTEP_ASSIGN_OR_RETURN(OpenStream open, Open(args));
-  LOCKSTEP_ASSIGN_OR_RETURN(const StepWindows step, open.schedule.WindowsOfStep(args.step));
-  LOCKSTEP_RETURN_IF_ERROR(Walk(open.stream, step.begin, args.json));
-  const CorpusReader& corpus = open.stream.corpus();
-  DocumentNames names(corpus);
+  LOCKSTEP_ASSIGN_OR_RETURN(StepReader data, Open(args));
+  LOCKSTEP_RETURN_IF_ERROR(Walk(data, args.step, args.json));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Step step, data.Next());
+  DocumentNames names(data.corpus());
   Json windows = Json::array();
   if (!args.json) {
     absl::PrintF(
         "step %d: windows %d to %d, %d tokens consumed before\n%10s %5s %-28s %9s %19s  %s\n",
-        args.step, step.begin, step.end - 1, step.tokens_before, "window", "rank", "shard",
-        "document", "tokens", "name");
+        step.step, step.range.begin, step.range.end - 1, step.range.tokens_before, "window", "rank",
+        "shard", "document", "tokens", "name");
   }
-  std::vector<TokenSpan> spans;
-  for (uint64_t window = step.begin; window < step.end; ++window) {
+  for (uint64_t m = 0; m < step.windows(); ++m) {
     if (Interrupted()) return absl::CancelledError("interrupted");
-    LOCKSTEP_RETURN_IF_ERROR(open.stream.Next(&spans));
-    const std::string rank =
-        args.ranks == 0 ? "" : absl::StrCat(engine::RankOfWindow(step, window, args.ranks));
-    Json json_spans = Json::array();
-    for (const TokenSpan& span : spans) {
-      const std::string& source = corpus.manifest().sources[span.source].name;
-      LOCKSTEP_ASSIGN_OR_RETURN(const std::string name, names.NameOf(span));
-      if (args.json) {
-        json_spans.push_back({{"source", source},
-                              {"shard", span.shard},
-                              {"document", span.document},
-                              {"name", name},
-                              {"begin", span.begin},
-                              {"end", span.end},
-                              {"shard_begin", span.shard_begin}});
-      } else {
-        absl::PrintF("%10d %5s %-28s %9d %9d-%-9d  %s\n", window, rank,
-                     engine::ShardFileName(source, span.shard, ShardFile::kTokens), span.document,
-                     span.begin, span.end, Printable(name));
-      }
-    }
-    if (!args.json) continue;
-    windows.push_back({{"window", window}, {"spans", std::move(json_spans)}});
-    if (args.ranks > 0) {
-      windows.back()["rank"] = engine::RankOfWindow(step, window, args.ranks);
+    if (args.json) {
+      LOCKSTEP_ASSIGN_OR_RETURN(Json window, WindowToJson(args, data, step, m, names));
+      windows.push_back(std::move(window));
+    } else {
+      LOCKSTEP_RETURN_IF_ERROR(PrintWindow(args, data, step, m, names));
     }
   }
   if (args.json) {
-    PrintJson({{"step", args.step},
-               {"tokens_before", step.tokens_before},
+    PrintJson({{"step", step.step},
+               {"tokens_before", step.range.tokens_before},
+               {"cursor_before", CursorHex(step.before)},
+               {"cursor_after", CursorHex(step.after)},
                {"windows", std::move(windows)}});
   }
   return absl::OkStatus();
@@ -348,6 +232,7 @@ void AddTrace(CLI::App& corpus, Action* chosen) {
   trace->add_option("--step", args->step, "the step, counted from 0")->required();
   trace->add_option("--ranks", args->ranks,
                     "also show which of this many logical ranks owns a window");
+  trace->add_flag("--tokens", args->tokens, "also show the token ids of each window");
   trace->callback([args, chosen] { *chosen = [args] { return RunTrace(*args); }; });
 }
 
@@ -385,36 +270,47 @@ Json PlanToJson(const engine::FetchPlan& plan, const CorpusReader& corpus) {
       {"manifest", corpus.digest().ToHex()}, {"bytes", plan.bytes}, {"files", std::move(files)}};
 }
 
-absl::Status RunPlan(const PlanArgs& args) {
+// A plan, and the stream before its first step.
+struct PlannedSteps {
+  StepReader data;
+  uint64_t first, last;  // steps
+  uint64_t begin, end;   // windows
+  engine::FetchPlan plan;
+};
+
+absl::StatusOr<PlannedSteps> PlanSteps(const StreamArgs& args, const std::string& text) {
   using Steps = std::pair<uint64_t, uint64_t>;
-  LOCKSTEP_ASSIGN_OR_RETURN(const Steps steps, ParseSteps(args.steps));
-  LOCKSTEP_ASSIGN_OR_RETURN(OpenStream open, Open(args));
-  LOCKSTEP_ASSIGN_OR_RETURN(const StepWindows first, open.schedule.WindowsOfStep(steps.first));
-  LOCKSTEP_ASSIGN_OR_RETURN(const StepWindows last, open.schedule.WindowsOfStep(steps.second));
-  LOCKSTEP_RETURN_IF_ERROR(Walk(open.stream, first.begin, args.json));
-  const CorpusReader& corpus = open.stream.corpus();
-  LOCKSTEP_ASSIGN_OR_RETURN(const engine::FetchPlan plan,
-                            engine::PlanFetch(corpus, args.seed, args.seq_len, open.stream.cursor(),
-                                              last.end - first.begin, Interrupted));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Steps steps, ParseSteps(text));
+  LOCKSTEP_ASSIGN_OR_RETURN(StepReader data, Open(args));
+  LOCKSTEP_ASSIGN_OR_RETURN(const StepWindows last, data.schedule().WindowsOfStep(steps.second));
+  LOCKSTEP_RETURN_IF_ERROR(Walk(data, steps.first, args.json));
+  const uint64_t begin = data.cursor().window;
+  LOCKSTEP_ASSIGN_OR_RETURN(engine::FetchPlan plan,
+                            engine::PlanFetch(data.corpus(), args.seed, args.seq_len, data.cursor(),
+                                              last.end - begin, Interrupted));
+  return PlannedSteps{std::move(data), steps.first, steps.second, begin, last.end, std::move(plan)};
+}
+
+absl::Status RunPlan(const PlanArgs& args) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const PlannedSteps steps, PlanSteps(args, args.steps));
+  const CorpusReader& corpus = steps.data.corpus();
   if (args.json) {
-    Json json = PlanToJson(plan, corpus);
-    json["steps"] = Json::array({steps.first, steps.second});
-    json["windows"] = Json::array({first.begin, last.end});
-    json["cursor"] = HexEncode(AsBytes(engine::EncodeCursor(open.stream.cursor())));
+    Json json = PlanToJson(steps.plan, corpus);
+    json["steps"] = Json::array({steps.first, steps.last});
+    json["windows"] = Json::array({steps.begin, steps.end});
+    json["cursor"] = CursorHex(steps.data.cursor());
     PrintJson(json);
     return absl::OkStatus();
   }
-  absl::PrintF("steps %d to %d: windows %d to %d\n%-36s %8s %14s %14s\n", steps.first, steps.second,
-               first.begin, last.end - 1, "file", "ranges", "bytes", "of");
-  for (const engine::FileRanges& file : plan.files) {
+  absl::PrintF("steps %d to %d: windows %d to %d\n%-36s %8s %14s %14s\n", steps.first, steps.last,
+               steps.begin, steps.end - 1, "file", "ranges", "bytes", "of");
+  for (const engine::FileRanges& file : steps.plan.files) {
     uint64_t bytes = 0;
     for (const engine::ByteRange& range : file.ranges) bytes += range.end - range.begin;
-    absl::PrintF(
-        "%-36s %8d %14d %14d\n", engine::NameOf(corpus.manifest(), file.id), file.ranges.size(),
-        bytes,
-        corpus.manifest().sources[file.id.source].shards[file.id.shard].file(file.id.file).bytes);
+    absl::PrintF("%-36s %8d %14d %14d\n", engine::NameOf(corpus.manifest(), file.id),
+                 file.ranges.size(), bytes, engine::EntryOf(corpus.manifest(), file.id).bytes);
   }
-  absl::PrintF("%d bytes of %d\n", plan.bytes, engine::CorpusBytes(corpus.manifest()));
+  absl::PrintF("%d bytes of %d\n", steps.plan.bytes, engine::CorpusBytes(corpus.manifest()));
   return absl::OkStatus();
 }
 
@@ -427,19 +323,62 @@ void AddPlan(CLI::App& corpus, Action* chosen) {
   plan->callback([args, chosen] { *chosen = [args] { return RunPlan(*args); }; });
 }
 
+struct FetchArgs : StreamArgs {
+  std::string steps;
+  int connections = 8;
+};
+
+absl::Status RunFetch(const FetchArgs& args) {
+  if (args.location.cache.empty()) {
+    return absl::InvalidArgumentError("--cache: expected a folder to fetch into");
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const PlannedSteps steps, PlanSteps(args, args.steps));
+  ThreadPool pool(args.connections);
+  {
+    Progress progress("fetching", static_cast<int64_t>(steps.plan.bytes), "B", args.json);
+    LOCKSTEP_RETURN_IF_ERROR(engine::FetchPlanned(
+        steps.data.corpus(), steps.plan, pool,
+        {.progress = [&](int64_t count) { progress.Add(count); }, .interrupted = Interrupted}));
+  }
+  if (args.json) {
+    PrintJson({{"steps", Json::array({steps.first, steps.last})},
+               {"bytes", steps.plan.bytes},
+               {"cache", args.location.cache},
+               {"cursor", CursorHex(steps.data.cursor())}});
+  } else {
+    absl::PrintF("steps %d to %d: %d bytes of %d are in %s\n", steps.first, steps.last,
+                 steps.plan.bytes, engine::CorpusBytes(steps.data.corpus().manifest()),
+                 args.location.cache);
+  }
+  return absl::OkStatus();
+}
+
+void AddFetch(CLI::App& corpus, Action* chosen) {
+  const auto args = std::make_shared<FetchArgs>();
+  CLI::App* fetch = corpus.add_subcommand(
+      "fetch",
+      "Fetch what a replay of steps reads, checked, into --cache, a folder that then serves for "
+      "these steps in place of the corpus.");
+  AddStreamOptions(*fetch, *args);
+  fetch->add_option("--steps", args->steps, "FIRST..LAST, both included")->required();
+  fetch->add_option("--connections", args->connections, "requests at a time")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  fetch->callback([args, chosen] { *chosen = [args] { return RunFetch(*args); }; });
+}
+
 struct CursorArgs : StreamArgs {
   uint64_t step = 0;
   std::string out;
 };
 
 absl::Status RunCursor(const CursorArgs& args) {
-  LOCKSTEP_ASSIGN_OR_RETURN(OpenStream open, Open(args));
-  LOCKSTEP_ASSIGN_OR_RETURN(const StepWindows step, open.schedule.WindowsOfStep(args.step));
-  LOCKSTEP_RETURN_IF_ERROR(Walk(open.stream, step.begin, args.json));
-  const engine::StreamCursor& cursor = open.stream.cursor();
+  LOCKSTEP_ASSIGN_OR_RETURN(StepReader data, Open(args));
+  LOCKSTEP_RETURN_IF_ERROR(Walk(data, args.step, args.json));
+  const engine::StreamCursor& cursor = data.cursor();
   const std::string bytes = engine::EncodeCursor(cursor);
   if (!args.out.empty()) LOCKSTEP_RETURN_IF_ERROR(WriteFileDurably(args.out, AsBytes(bytes)));
-  const std::vector<SourceEntry>& sources = open.stream.corpus().manifest().sources;
+  const std::vector<SourceEntry>& sources = data.corpus().manifest().sources;
   if (args.json) {
     Json positions = Json::array();
     for (size_t i = 0; i < sources.size(); ++i) {
@@ -477,10 +416,9 @@ void AddCursor(CLI::App& corpus, Action* chosen) {
 }  // namespace
 
 void AddCorpusStreamCommands(CLI::App& corpus, Action* chosen) {
-  AddBuild(corpus, chosen);
-  AddVerify(corpus, chosen);
   AddTrace(corpus, chosen);
   AddPlan(corpus, chosen);
+  AddFetch(corpus, chosen);
   AddCursor(corpus, chosen);
 }
 

@@ -25,13 +25,13 @@ struct MemoryChoices {
 // Bytes.
 struct MemoryPlan {
   MemoryChoices choices;
-  int64_t parameters = 0;   // as the model reads them
-  int64_t state = 0;        // moments, and parameters stored as f32
-  int64_t gradients = 0;    // of a rank, and of one tensor where micro-batches add up
-  int64_t partials = 0;     // of shards and replicas
-  int64_t model = 0;        // activations, prepared weights
-  int64_t working = 0;      // logits, rotated operands and packed blocks; an upper estimate
-  int64_t disk = 0;         // of the spill folder
+  int64_t parameters = 0;  // as the model reads them
+  int64_t state = 0;       // moments, and parameters stored as f32
+  int64_t gradients = 0;   // of a rank, and of one tensor where micro-batches add up
+  int64_t partials = 0;    // of shards and replicas
+  int64_t model = 0;       // activations, prepared weights
+  int64_t working = 0;     // logits, rotated operands and packed blocks; an upper estimate
+  int64_t disk = 0;        // of the spill folder
 
   int64_t memory() const { return parameters + state + gradients + partials + model + working; }
   // A table for people.

@@ -4,134 +4,31 @@
 // record; after the last record the manifest, and only then are the records removed. See build.h.
 #include "engine/data/build.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/bytes.h"
-#include "base/coding.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "engine/data/build_journal.h"
 #include "engine/data/shard_reader.h"
 #include "engine/data/shard_writer.h"
 
 namespace lockstep::engine {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-constexpr char kBuildFolder[] = ".build";
-constexpr size_t kRecordBytesMax = 1 << 20;
-constexpr absl::string_view kRecordMagic = "LSBUILD1";
-
-absl::Status FileSystemError(const std::error_code& error, absl::string_view what,
-                             const std::string& path) {
-  return absl::ErrnoToStatus(error.value(), absl::StrCat(what, " ", path));
-}
-
-// A folder whose name is on the disk when it is returned from.
-absl::Status MakeFolder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return FileSystemError(error, "create folder", folder.string());
-  const fs::path parent = fs::absolute(folder, error).parent_path();
-  const int fd = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool synced = fd >= 0 && ::fsync(fd) == 0;
-  const int reason = errno;
-  if (fd >= 0) ::close(fd);
-  if (!synced) return absl::ErrnoToStatus(reason, absl::StrCat("fsync ", parent.string()));
-  return absl::OkStatus();
-}
-
-// What a process that was killed left half-written.
-void RemoveTemporaryFiles(const fs::path& folder) {
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (absl::StartsWith(name, ".lockstep-") && absl::EndsWith(name, ".tmp")) {
-      std::error_code ignored;
-      fs::remove(at->path(), ignored);
-    }
-  }
-}
-
-// Held while a process builds into a folder; gone with the process, however it ends.
-class FolderLock {
- public:
-  FolderLock() = default;
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-  ~FolderLock() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  absl::Status Take(const std::string& path) {
-    fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd_ < 0) return absl::ErrnoToStatus(errno, absl::StrCat("open ", path));
-    if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat("another process builds here: it holds ", path));
-  }
-
- private:
-  int fd_ = -1;
-};
-
-// Where in a source a shard begins or ends.
-struct Place {
-  int64_t part = 0;
-  uint64_t document = 0;    // of the part
-  uint64_t text_bytes = 0;  // of the documents before
-};
-
-struct Record {
-  ShardEntry shard;
-  Place end;
-};
-
-std::string EncodeRecord(const Record& record) {
-  ByteWriter writer;
-  writer.WriteFixed(AsBytes(kRecordMagic));
-  writer.WriteI64(record.end.part);
-  writer.WriteU64(record.end.document);
-  writer.WriteU64(record.end.text_bytes);
-  writer.WriteLengthPrefixed(AsBytes(SerializeShardEntry(record.shard)));
-  return writer.Take();
-}
-
-absl::StatusOr<Record> DecodeRecord(const std::string& bytes, uint32_t token_bytes,
-                                    uint64_t chunk_bytes) {
-  ByteReader reader(AsBytes(bytes));
-  Record record;
-  LOCKSTEP_ASSIGN_OR_RETURN(const ByteSpan magic, reader.ReadFixed("magic", kRecordMagic.size()));
-  if (AsChars(magic) != kRecordMagic) return absl::DataLossError("not the record of a shard");
-  LOCKSTEP_ASSIGN_OR_RETURN(record.end.part, reader.ReadI64("part"));
-  LOCKSTEP_ASSIGN_OR_RETURN(record.end.document, reader.ReadU64("document"));
-  LOCKSTEP_ASSIGN_OR_RETURN(record.end.text_bytes, reader.ReadU64("text bytes"));
-  LOCKSTEP_ASSIGN_OR_RETURN(const ByteSpan shard,
-                            reader.ReadLengthPrefixed("shard", kRecordBytesMax));
-  LOCKSTEP_RETURN_IF_ERROR(reader.ExpectEnd());
-  LOCKSTEP_ASSIGN_OR_RETURN(record.shard,
-                            ParseShardEntry(AsChars(shard), token_bytes, chunk_bytes));
-  return record;
-}
 
 // A document on its way into a shard, and the place after it.
 struct Encoded {
   std::string name;
   std::vector<int32_t> ids;
   uint64_t text_bytes = 0;
-  Place place;  // of the document
+  BuildPlace place;  // of the document
 };
 
 class Builder {
@@ -149,7 +46,7 @@ class Builder {
     LOCKSTEP_RETURN_IF_ERROR(CheckInputs());
     LOCKSTEP_ASSIGN_OR_RETURN(std::optional<BuildReport> finished, FindFinished());
     if (finished) return *std::move(finished);
-    LOCKSTEP_RETURN_IF_ERROR(StartOrResume());
+    LOCKSTEP_RETURN_IF_ERROR(OpenJournal());
     for (const BuildSource& source : sources_) {
       LOCKSTEP_ASSIGN_OR_RETURN(SourceEntry entry, BuildOne(source), "source ", source.name);
       manifest_.sources.push_back(std::move(entry));
@@ -160,20 +57,17 @@ class Builder {
  private:
   absl::Status CheckInputs();
   absl::StatusOr<std::optional<BuildReport>> FindFinished();
-  absl::Status StartOrResume();
+  absl::Status OpenJournal();
   absl::StatusOr<SourceEntry> BuildOne(const BuildSource& source);
-  absl::StatusOr<Place> ReadRecords(const BuildSource& source, SourceEntry* entry);
-  absl::StatusOr<std::vector<Encoded>> EncodeParts(const BuildSource& source, const Place& from,
-                                                   int64_t end);
+  absl::StatusOr<BuildPlace> TakeUp(const BuildSource& source, SourceEntry* entry);
+  absl::StatusOr<std::vector<Encoded>> EncodeParts(const BuildSource& source,
+                                                   const BuildPlace& from, int64_t end);
   absl::Status AddDocuments(const BuildSource& source, std::vector<Encoded> documents,
                             SourceEntry* entry);
-  absl::Status CloseShard(const Place& end, SourceEntry* entry);
+  absl::Status CloseShard(const BuildPlace& end, SourceEntry* entry);
   absl::StatusOr<BuildReport> Finish();
 
   std::string Plan() const;
-  std::string RecordPath(const std::string& source, uint64_t shard) const {
-    return absl::StrCat(out_, "/", kBuildFolder, "/", source, ".", shard);
-  }
 
   const BuildTokenizer& tokenizer_;
   std::vector<BuildSource> sources_;
@@ -183,7 +77,7 @@ class Builder {
   const BuildHooks& hooks_;
   CorpusManifest manifest_;
   std::optional<ShardWriter> writer_;
-  FolderLock lock_;
+  std::optional<BuildJournal> journal_;
 };
 
 absl::Status Builder::CheckInputs() {
@@ -246,8 +140,8 @@ std::string Builder::Plan() const {
 // A corpus that is already there: of the same inputs, or in the way.
 absl::StatusOr<std::optional<BuildReport>> Builder::FindFinished() {
   std::error_code error;
-  const fs::path out(out_);
-  if (!fs::exists(out / kCorpusManifestFile, error) || fs::exists(out / kBuildFolder, error)) {
+  if (!std::filesystem::exists(absl::StrCat(out_, "/", kCorpusManifestFile), error) ||
+      BuildJournal::IsIn(out_)) {
     return std::nullopt;
   }
   LOCKSTEP_ASSIGN_OR_RETURN(CorpusManifest found, ReadCorpusManifest(out_));
@@ -271,45 +165,23 @@ absl::StatusOr<std::optional<BuildReport>> Builder::FindFinished() {
   return BuildReport{std::move(found), digest, true};
 }
 
-absl::Status Builder::StartOrResume() {
-  const std::string folder = absl::StrCat(out_, "/", kBuildFolder);
-  const std::string plan_path = absl::StrCat(folder, "/plan.json");
-  LOCKSTEP_RETURN_IF_ERROR(MakeFolder(out_));
-  LOCKSTEP_RETURN_IF_ERROR(MakeFolder(folder));
-  LOCKSTEP_RETURN_IF_ERROR(lock_.Take(absl::StrCat(folder, "/lock")));
-  RemoveTemporaryFiles(out_);
-  RemoveTemporaryFiles(folder);
-  for (const BuildSource& source : sources_) {
-    LOCKSTEP_RETURN_IF_ERROR(MakeFolder(absl::StrCat(out_, "/", source.name)));
-    RemoveTemporaryFiles(absl::StrCat(out_, "/", source.name));
-  }
-  const absl::StatusOr<std::string> found = ReadFile(plan_path, kCorpusManifestBytesMax);
-  if (absl::IsNotFound(found.status())) return WriteFileDurably(plan_path, AsBytes(Plan()));
-  LOCKSTEP_RETURN_IF_ERROR(found.status());
-  if (*found == Plan()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(out_,
-                   " holds an unfinished build of other inputs or options; go on with those, "
-                   "remove it, or choose another folder"));
+absl::Status Builder::OpenJournal() {
+  std::vector<std::string> names;
+  for (const BuildSource& source : sources_) names.push_back(source.name);
+  LOCKSTEP_ASSIGN_OR_RETURN(BuildJournal journal, BuildJournal::Open(out_, Plan(), names));
+  journal_.emplace(std::move(journal));
+  return absl::OkStatus();
 }
 
-// The shards that earlier runs finished.
-absl::StatusOr<Place> Builder::ReadRecords(const BuildSource& source, SourceEntry* entry) {
-  Place place;
-  while (true) {
-    const std::string path = RecordPath(source.name, entry->shards.size());
-    const absl::StatusOr<std::string> bytes = ReadFile(path, kRecordBytesMax);
-    if (absl::IsNotFound(bytes.status())) break;
-    LOCKSTEP_RETURN_IF_ERROR(bytes.status());
-    const absl::StatusOr<Record> record =
-        DecodeRecord(*bytes, manifest_.token_bytes, manifest_.chunk_bytes);
-    if (!record.ok() || record->end.part < place.part || record->end.part > source.parts) {
-      return absl::DataLossError(absl::StrCat(path, ": not a record of this build (",
-                                              record.status().message(), "); remove ", out_,
-                                              " and build anew"));
-    }
-    entry->shards.push_back(record->shard);
-    place = record->end;
+// The shards that earlier runs finished, and where the next begins.
+absl::StatusOr<BuildPlace> Builder::TakeUp(const BuildSource& source, SourceEntry* entry) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const std::vector<FinishedShard> shards,
+      journal_->Read(source.name, manifest_.token_bytes, manifest_.chunk_bytes));
+  BuildPlace place;
+  for (const FinishedShard& finished : shards) {
+    entry->shards.push_back(finished.shard);
+    place = finished.end;
   }
   hooks_.resumed(static_cast<int64_t>(place.text_bytes));
   return place;
@@ -317,14 +189,14 @@ absl::StatusOr<Place> Builder::ReadRecords(const BuildSource& source, SourceEntr
 
 // Parts from.part ... end - 1, without the documents before `from`.
 absl::StatusOr<std::vector<Encoded>> Builder::EncodeParts(const BuildSource& source,
-                                                          const Place& from, int64_t end) {
+                                                          const BuildPlace& from, int64_t end) {
   std::vector<absl::StatusOr<std::vector<Document>>> parts(end - from.part);
   pool_.ParallelFor(end - from.part, 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) parts[i] = source.read_part(from.part + i);
   });
   std::vector<Encoded> documents;
   std::vector<absl::string_view> texts;
-  Place place = from;
+  BuildPlace place = from;
   for (int64_t i = 0; i < end - from.part; ++i) {
     LOCKSTEP_RETURN_IF_ERROR(parts[i].status(), "part ", from.part + i);
     const uint64_t skip = i == 0 ? from.document : 0;
@@ -342,11 +214,10 @@ absl::StatusOr<std::vector<Encoded>> Builder::EncodeParts(const BuildSource& sou
   return documents;
 }
 
-absl::Status Builder::CloseShard(const Place& end, SourceEntry* entry) {
+absl::Status Builder::CloseShard(const BuildPlace& end, SourceEntry* entry) {
   LOCKSTEP_ASSIGN_OR_RETURN(const ShardEntry shard, writer_->Finish());
   writer_.reset();
-  LOCKSTEP_RETURN_IF_ERROR(WriteFileDurably(RecordPath(entry->name, entry->shards.size()),
-                                            AsBytes(EncodeRecord({shard, end}))));
+  LOCKSTEP_RETURN_IF_ERROR(journal_->Append(entry->name, entry->shards.size(), {shard, end}));
   entry->shards.push_back(shard);
   return absl::OkStatus();
 }
@@ -382,7 +253,7 @@ absl::StatusOr<SourceEntry> Builder::BuildOne(const BuildSource& source) {
   entry.licence = source.licence;
   entry.store = source.store;
   entry.text_bytes = source.text_bytes;
-  LOCKSTEP_ASSIGN_OR_RETURN(Place place, ReadRecords(source, &entry));
+  LOCKSTEP_ASSIGN_OR_RETURN(BuildPlace place, TakeUp(source, &entry));
   while (place.part < source.parts) {
     if (hooks_.interrupted()) {
       return absl::CancelledError("interrupted; the same command goes on from here");
@@ -410,10 +281,7 @@ absl::StatusOr<BuildReport> Builder::Finish() {
   LOCKSTEP_RETURN_IF_ERROR(ParseCorpusManifest(bytes).status(), "the manifest made");
   LOCKSTEP_RETURN_IF_ERROR(
       WriteFileDurably(absl::StrCat(out_, "/", kCorpusManifestFile), AsBytes(bytes)));
-  const std::string folder = absl::StrCat(out_, "/", kBuildFolder);
-  std::error_code error;
-  fs::remove_all(folder, error);
-  if (error) return FileSystemError(error, "remove", folder);
+  LOCKSTEP_RETURN_IF_ERROR(journal_->Remove());
   return BuildReport{std::move(manifest_), Sha256(AsBytes(bytes)), false};
 }
 

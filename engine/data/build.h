@@ -52,7 +52,7 @@ struct BuildOptions {
   std::string out;  // a folder, made if it is not there
   uint64_t shard_tokens =
       uint64_t{1} << 24;  // a shard holds more only if one document does; at most kShardTokensMax
-  uint64_t chunk_bytes = uint64_t{64} << 10;
+  uint64_t chunk_bytes = uint64_t{16} << 10;
   std::map<std::string, uint64_t>
       shares;  // token share by source; without one, the source's tokens
 };

@@ -11,7 +11,6 @@ namespace lockstep::engine {
 namespace {
 
 constexpr absl::string_view kMagic = "LSCURSR1";
-constexpr absl::string_view kStreamTag = "lockstep-stream-1";
 constexpr size_t kPositionBytes = 16;
 
 absl::StatusOr<StreamCursor> Decode(ByteReader& reader) {
@@ -20,8 +19,10 @@ absl::StatusOr<StreamCursor> Decode(ByteReader& reader) {
     return absl::DataLossError(absl::StrCat("offset 0: expected ", kMagic, ", found other bytes"));
   }
   StreamCursor cursor;
-  LOCKSTEP_ASSIGN_OR_RETURN(const ByteSpan stream, reader.ReadFixed("stream", sizeof(Digest)));
-  LOCKSTEP_ASSIGN_OR_RETURN(cursor.stream, Digest::FromBytes(stream));
+  LOCKSTEP_ASSIGN_OR_RETURN(const ByteSpan manifest, reader.ReadFixed("manifest", sizeof(Digest)));
+  LOCKSTEP_ASSIGN_OR_RETURN(cursor.key.manifest, Digest::FromBytes(manifest));
+  LOCKSTEP_ASSIGN_OR_RETURN(cursor.key.seed, reader.ReadU64("seed"));
+  LOCKSTEP_ASSIGN_OR_RETURN(cursor.key.seq_len, reader.ReadU64("sequence length"));
   LOCKSTEP_ASSIGN_OR_RETURN(cursor.window, reader.ReadU64("window"));
   LOCKSTEP_ASSIGN_OR_RETURN(cursor.draws, reader.ReadU64("draws"));
   LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t sources, reader.ReadU32("number of sources"));
@@ -53,19 +54,12 @@ absl::StatusOr<StreamCursor> Decode(ByteReader& reader) {
 
 }  // namespace
 
-Digest StreamId(const Digest& manifest, uint64_t seed, uint64_t seq_len) {
-  ByteWriter writer;
-  writer.WriteFixed(AsBytes(kStreamTag));
-  writer.WriteFixed(manifest.bytes);
-  writer.WriteU64(seed);
-  writer.WriteU64(seq_len);
-  return Sha256(AsBytes(writer.bytes()));
-}
-
 std::string EncodeCursor(const StreamCursor& cursor) {
   ByteWriter writer;
   writer.WriteFixed(AsBytes(kMagic));
-  writer.WriteFixed(cursor.stream.bytes);
+  writer.WriteFixed(cursor.key.manifest.bytes);
+  writer.WriteU64(cursor.key.seed);
+  writer.WriteU64(cursor.key.seq_len);
   writer.WriteU64(cursor.window);
   writer.WriteU64(cursor.draws);
   writer.WriteU32(static_cast<uint32_t>(cursor.sources.size()));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The whole position of a data stream as a small record that knows nothing of ranks or machines. It
-// is part of the training state, and its digest of every step record. Format: docs/data_stream.md.
+// is part of the training state, and its digest of every step record. Format: docs/stream.md.
 #ifndef LOCKSTEP_ENGINE_DATA_CURSOR_H_
 #define LOCKSTEP_ENGINE_DATA_CURSOR_H_
 
@@ -35,17 +35,24 @@ struct CarryOver {
   bool operator==(const CarryOver&) const = default;
 };
 
+// What fixes a stream.
+struct StreamKey {
+  Digest manifest;  // of the corpus: ManifestDigest
+  uint64_t seed = 0;
+  uint64_t seq_len = 0;
+  bool operator==(const StreamKey&) const = default;
+};
+
+// A function of the key and `window` alone: whoever walks there has the same one. Which step of a
+// run begins there is for the run's schedule to say (schedule.h).
 struct StreamCursor {
-  Digest stream;                        // which stream: StreamId
+  StreamKey key;
   uint64_t window = 0;                  // windows taken: the next one's number
   uint64_t draws = 0;                   // documents drawn, all sources together: the mix counter
   std::vector<SourcePosition> sources;  // as in the manifest
   std::optional<CarryOver> carry;
   bool operator==(const StreamCursor&) const = default;
 };
-
-// A stream is fixed by the corpus manifest, the seed and the sequence length.
-Digest StreamId(const Digest& manifest, uint64_t seed, uint64_t seq_len);
 
 // One byte string for each cursor.
 std::string EncodeCursor(const StreamCursor& cursor);

@@ -5,6 +5,7 @@
 #include "engine/data/fetch_plan.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -17,6 +18,8 @@
 namespace lockstep::engine {
 namespace {
 
+constexpr uint64_t kPieceBytes = uint64_t{1} << 20;  // of a token file, read by one thread
+
 class RecordingRangeSource final : public RangeSource {
  public:
   explicit RecordingRangeSource(std::shared_ptr<RangeSource> inner) : inner_(std::move(inner)) {}
@@ -24,6 +27,7 @@ class RecordingRangeSource final : public RangeSource {
     files_.insert(id);
     return inner_->Read(id, begin, out);
   }
+  std::string Locate(const ShardFileId& id) const override { return inner_->Locate(id); }
   // By one thread, as the walk is.
   const std::set<ShardFileId>& files() const { return files_; }
 
@@ -64,9 +68,7 @@ std::vector<ByteRange> Merge(const std::set<uint64_t>& chunks, uint64_t chunk_by
 
 FetchPlan MakePlan(const CorpusManifest& manifest, const std::set<ShardFileId>& whole,
                    const ChunkSets& chunks) {
-  const auto size = [&](const ShardFileId& id) {
-    return manifest.sources[id.source].shards[id.shard].file(id.file).bytes;
-  };
+  const auto size = [&](const ShardFileId& id) { return EntryOf(manifest, id).bytes; };
   std::map<ShardFileId, std::vector<ByteRange>> files;
   for (const ShardFileId& id : whole) files[id] = {{0, size(id)}};
   for (const auto& [id, set] : chunks) {
@@ -102,21 +104,42 @@ absl::StatusOr<FetchPlan> PlanFetch(const CorpusReader& corpus, uint64_t seed, u
   return MakePlan(corpus.manifest(), recorder->files(), chunks);
 }
 
-absl::Status WalkTo(Stream& stream, uint64_t window,
-                    absl::FunctionRef<void(int64_t windows)> progress,
-                    absl::FunctionRef<bool()> interrupted) {
-  constexpr uint64_t kPiece = 1 << 16;
-  if (window < stream.window()) {
-    return absl::InvalidArgumentError(absl::StrCat("the cursor stands at window ", stream.window(),
-                                                   ", past window ", window,
-                                                   "; start from an earlier one, or from none"));
+absl::Status FetchPlanned(const CorpusReader& corpus, const FetchPlan& plan, ThreadPool& pool,
+                          const FetchHooks& hooks) {
+  struct Piece {
+    ShardFileId id;
+    ByteRange range;
+    absl::Status status;
+  };
+  std::vector<Piece> pieces;
+  for (const FileRanges& file : plan.files) {
+    // Only tokens may be read in parts.
+    const uint64_t most = file.id.file == ShardFile::kTokens
+                              ? std::max(kPieceBytes, corpus.manifest().chunk_bytes)
+                              : UINT64_MAX;
+    for (const ByteRange& range : file.ranges) {
+      for (uint64_t begin = range.begin; begin < range.end;) {
+        const uint64_t end = begin + std::min(most, range.end - begin);
+        pieces.push_back({file.id, {begin, end}, absl::OkStatus()});
+        begin = end;
+      }
+    }
   }
-  while (stream.window() < window) {
-    if (interrupted()) return absl::CancelledError("interrupted");
-    const uint64_t piece = std::min(kPiece, window - stream.window());
-    LOCKSTEP_RETURN_IF_ERROR(stream.Skip(piece));
-    progress(static_cast<int64_t>(piece));
-  }
+  std::atomic<bool> stop = false;
+  pool.ParallelFor(static_cast<int64_t>(pieces.size()), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      Piece& piece = pieces[i];
+      if (stop || hooks.interrupted()) {
+        stop = true;
+        piece.status = absl::CancelledError("interrupted");
+        continue;
+      }
+      std::vector<uint8_t> bytes(piece.range.end - piece.range.begin);
+      piece.status = corpus.source()->Read(piece.id, piece.range.begin, bytes);
+      if (piece.status.ok()) hooks.progress(static_cast<int64_t>(bytes.size()));
+    }
+  });
+  for (const Piece& piece : pieces) LOCKSTEP_RETURN_IF_ERROR(piece.status);
   return absl::OkStatus();
 }
 

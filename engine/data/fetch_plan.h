@@ -12,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/thread_pool.h"
 #include "engine/data/cursor.h"
 #include "engine/data/range_source.h"
 #include "engine/data/shard_reader.h"
@@ -44,11 +45,16 @@ absl::StatusOr<FetchPlan> PlanFetch(const CorpusReader& corpus, uint64_t seed, u
                                     const StreamCursor& cursor, uint64_t windows,
                                     absl::FunctionRef<bool()> interrupted);
 
-// Skips to `window`, which is not behind the stream (InvalidArgument), in pieces between which
-// `interrupted` is asked and `progress` is told the windows walked.
-absl::Status WalkTo(Stream& stream, uint64_t window,
-                    absl::FunctionRef<void(int64_t windows)> progress,
-                    absl::FunctionRef<bool()> interrupted);
+struct FetchHooks {
+  absl::FunctionRef<void(int64_t bytes)> progress;  // any thread
+  absl::FunctionRef<bool()> interrupted;            // any thread
+};
+
+// Reads all that the plan names through the corpus's source, so that it lies in that source's cache
+// (OpenCorpus) afterwards. The pool's threads wait for the network at the same time. The error is
+// that of the plan's first piece that cannot be had; what came before and beside it is kept.
+absl::Status FetchPlanned(const CorpusReader& corpus, const FetchPlan& plan, ThreadPool& pool,
+                          const FetchHooks& hooks);
 
 }  // namespace lockstep::engine
 

@@ -214,7 +214,8 @@ absl::Status ValidateShard(const ShardEntry& shard, uint32_t token_bytes, uint64
 absl::Status ValidateSource(const SourceEntry& source, const CorpusManifest& manifest) {
   if (!IsSourceName(source.name)) {
     return absl::DataLossError(
-        "its name: expected 1 to 64 letters, digits, _, - or (not first) dots");
+        "its name: expected 1 to 64 letters, digits, _, - or (not first) dots, and not "
+        "manifest.json");
   }
   if (source.share > kShareMax || source.shards.size() > kShardsMax) {
     return absl::DataLossError(
@@ -238,7 +239,9 @@ absl::Status ValidateSource(const SourceEntry& source, const CorpusManifest& man
 }  // namespace
 
 bool IsSourceName(absl::string_view name) {
-  if (name.empty() || name.size() > 64 || name[0] == '.') return false;
+  if (name.empty() || name.size() > 64 || name[0] == '.' || name == kCorpusManifestFile) {
+    return false;
+  }
   for (const char c : name) {
     if (!absl::ascii_isalnum(c) && c != '_' && c != '-' && c != '.') return false;
   }
@@ -344,6 +347,14 @@ absl::Status ValidateManifest(const CorpusManifest& manifest) {
 
 Digest ManifestDigest(const CorpusManifest& manifest) {
   return Sha256(AsBytes(SerializeManifest(manifest)));
+}
+
+absl::Status CheckManifestDigest(absl::string_view bytes, const Digest& expected) {
+  const Digest found = Sha256(AsBytes(bytes));
+  if (found == expected) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("expected a corpus manifest with the digest ",
+                                          expected.ToHex(), ", found ", found.ToHex(),
+                                          "; this is another corpus, or a damaged copy"));
 }
 
 }  // namespace lockstep::engine

@@ -2,7 +2,7 @@
 //
 // The manifest of a built corpus: which sources, shards and files there are, by size and digest.
 // Whoever knows the manifest's digest can fetch any byte range of any file from anyone and check it
-// alone. Format: docs/shard_format.md.
+// alone. Format: docs/shards.md.
 #ifndef LOCKSTEP_ENGINE_DATA_MANIFEST_H_
 #define LOCKSTEP_ENGINE_DATA_MANIFEST_H_
 
@@ -19,7 +19,7 @@ namespace lockstep::engine {
 
 inline constexpr char kCorpusManifestFile[] = "manifest.json";
 inline constexpr char kCorpusFormat[] = "lockstep-corpus-1";
-inline constexpr size_t kCorpusManifestBytesMax = size_t{256} << 20;
+inline constexpr size_t kCorpusManifestBytesMax = size_t{64} << 20;  // about 100,000 shards
 
 // What bounds a shard, and so the memory that a manifest from a stranger can make its reader take.
 inline constexpr uint64_t kShardTokensMax = uint64_t{1} << 28;
@@ -69,7 +69,8 @@ struct CorpusManifest {
   bool operator==(const CorpusManifest&) const = default;
 };
 
-// 1 to 64 of a-z A-Z 0-9 _ - and, not first, the dot: a folder's name on every system.
+// 1 to 64 of a-z A-Z 0-9 _ - and, not first, the dot; not "manifest.json". So a folder's name on
+// every system, and never a way out of the corpus's folder.
 bool IsSourceName(absl::string_view name);
 
 // 2 or 4: the width of a token id on the disk.
@@ -87,7 +88,7 @@ std::string SerializeManifest(const CorpusManifest& manifest);
 // One shard's entry in the same form: the record of a build that is not finished.
 std::string SerializeShardEntry(const ShardEntry& shard);
 
-// Accepts exactly the canonical bytes of a manifest that keeps every rule of docs/shard_format.md;
+// Accepts exactly the canonical bytes of a manifest that keeps every rule of docs/shards.md;
 // DataLoss says which rule is broken and where. Untrusted input.
 absl::StatusOr<CorpusManifest> ParseCorpusManifest(absl::string_view bytes);
 absl::StatusOr<ShardEntry> ParseShardEntry(absl::string_view bytes, uint32_t token_bytes,
@@ -98,6 +99,9 @@ absl::Status ValidateManifest(const CorpusManifest& manifest);
 
 // SHA-256 of the canonical bytes: what runs name a corpus by.
 Digest ManifestDigest(const CorpusManifest& manifest);
+
+// That a file has the digest that a run names, before it is parsed: DataLoss.
+absl::Status CheckManifestDigest(absl::string_view bytes, const Digest& expected);
 
 }  // namespace lockstep::engine
 

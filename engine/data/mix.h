@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which source the next document comes from: weights in integers, one draw a document.
-// docs/data_stream.md defines both.
+// docs/stream.md defines both.
 #ifndef LOCKSTEP_ENGINE_DATA_MIX_H_
 #define LOCKSTEP_ENGINE_DATA_MIX_H_
 

@@ -41,32 +41,43 @@ absl::Status PastEnd(absl::string_view what, uint64_t number) {
   return absl::OutOfRangeError(absl::StrCat(what, " ", number, " is past the end of the run"));
 }
 
+absl::Status BeforeStart(absl::string_view what, uint64_t number, uint64_t start) {
+  return absl::OutOfRangeError(absl::StrCat(what, " ", number, " is before ", what, " ", start,
+                                            ", where this schedule starts"));
+}
+
 }  // namespace
 
 absl::StatusOr<BatchSchedule> BatchSchedule::Create(std::vector<BatchPhase> phases,
-                                                    uint64_t seq_len) {
+                                                    uint64_t seq_len, const ScheduleStart& start) {
   if (seq_len < 1 || seq_len > kSeqLenMax || phases.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("batch schedule: expected a phase or more, and a sequence length of 1 to ",
                      kSeqLenMax, ", found ", phases.size(), " phases and ", seq_len));
   }
-  std::vector<Start> starts = {{0, 0}};
+  if (start.window > kTokensMax / seq_len || start.step > start.window) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "batch schedule: expected a start at a step with a window or more for each "
+        "step before, and at most ",
+        kTokensMax, " tokens before, found step ", start.step, " and window ", start.window));
+  }
+  std::vector<ScheduleStart> starts = {start};
   for (size_t i = 0; i < phases.size(); ++i) {
     LOCKSTEP_RETURN_IF_ERROR(CheckPhase(phases, i), "batch schedule, phase ", i);
     if (!phases[i].until_tokens) break;
-    const Start start = starts.back();
-    const uint64_t consumed = start.window * seq_len;
+    const ScheduleStart begin = starts.back();
+    const uint64_t consumed = begin.window * seq_len;
     const uint64_t until = *phases[i].until_tokens;
     const uint64_t step_tokens = phases[i].windows_per_step * seq_len;
     // A step before may have gone past this phase altogether; the phase has then no steps.
     const uint64_t steps = until <= consumed ? 0 : (until - consumed - 1) / step_tokens + 1;
-    starts.push_back({start.step + steps, start.window + steps * phases[i].windows_per_step});
+    starts.push_back({begin.step + steps, begin.window + steps * phases[i].windows_per_step});
   }
   return BatchSchedule(std::move(phases), seq_len, std::move(starts));
 }
 
 BatchSchedule::BatchSchedule(std::vector<BatchPhase> phases, uint64_t seq_len,
-                             std::vector<Start> starts)
+                             std::vector<ScheduleStart> starts)
     : phases_(std::move(phases)), seq_len_(seq_len), starts_(std::move(starts)) {}
 
 BatchSchedule BatchSchedule::Open1b() {
@@ -82,6 +93,7 @@ std::optional<uint64_t> BatchSchedule::steps() const {
 }
 
 absl::StatusOr<StepWindows> BatchSchedule::WindowsOfStep(uint64_t step) const {
+  if (step < starts_[0].step) return BeforeStart("step", step, starts_[0].step);
   size_t i = 0;
   while (i + 1 < starts_.size() && step >= starts_[i + 1].step) ++i;
   if (i == phases_.size() || step >= kTokensMax) return PastEnd("step", step);
@@ -93,10 +105,19 @@ absl::StatusOr<StepWindows> BatchSchedule::WindowsOfStep(uint64_t step) const {
 }
 
 absl::StatusOr<uint64_t> BatchSchedule::StepOfWindow(uint64_t window) const {
+  if (window < starts_[0].window) return BeforeStart("window", window, starts_[0].window);
   size_t i = 0;
   while (i + 1 < starts_.size() && window >= starts_[i + 1].window) ++i;
   if (i == phases_.size() || window >= kTokensMax / seq_len_) return PastEnd("window", window);
   return starts_[i].step + (window - starts_[i].window) / phases_[i].windows_per_step;
+}
+
+absl::StatusOr<uint64_t> BatchSchedule::WindowBefore(uint64_t step) const {
+  if (step == starts_[0].step) return starts_[0].window;
+  if (step < starts_[0].step) return BeforeStart("step", step, starts_[0].step);
+  // The state after the last step stands at the end of its windows.
+  LOCKSTEP_ASSIGN_OR_RETURN(const StepWindows before, WindowsOfStep(step - 1));
+  return before.end;
 }
 
 absl::StatusOr<std::vector<BatchPhase>> ParseBatchPhases(absl::string_view text) {
@@ -120,12 +141,7 @@ absl::StatusOr<std::vector<BatchPhase>> ParseBatchPhases(absl::string_view text)
 
 absl::Status CheckCursorAtStep(const BatchSchedule& schedule, uint64_t step,
                                const StreamCursor& cursor) {
-  // The state after the last step stands at the end of its windows.
-  uint64_t expected = 0;
-  if (step > 0) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const StepWindows last, schedule.WindowsOfStep(step - 1));
-    expected = last.end;
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t expected, schedule.WindowBefore(step));
   if (cursor.window == expected) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "step ", step, " begins at window ", expected, ", but the stream cursor stands at window ",

@@ -31,52 +31,63 @@ struct StepWindows {
   bool operator==(const StepWindows&) const = default;
 };
 
+// The first step that a schedule speaks of, and its first window.
+struct ScheduleStart {
+  uint64_t step = 0;
+  uint64_t window = 0;
+};
+
 // Steps count from 0. A window counts as seq_len consumed tokens: its inputs. Step s belongs to the
 // first phase whose until_tokens exceeds what was consumed before it, so the step that crosses a
 // boundary is the last of its phase, whole; the run ends with the step that reaches the last
 // phase's until_tokens.
 class BatchSchedule {
  public:
-  // InvalidArgument names the phase that breaks a rule.
-  static absl::StatusOr<BatchSchedule> Create(std::vector<BatchPhase> phases, uint64_t seq_len);
+  // A segment that changes the schedule of a run in its middle starts where the run stands; its
+  // until_tokens count from the run's beginning all the same. InvalidArgument names the phase that
+  // breaks a rule.
+  static absl::StatusOr<BatchSchedule> Create(std::vector<BatchPhase> phases, uint64_t seq_len,
+                                              const ScheduleStart& start = {});
 
   // Table 4: 768 windows to 4e9 tokens, 1,152 to 360e9, 2,304 to 400e9, sequences of 4,096: 80,957
   // steps.
   static BatchSchedule Open1b();
 
-  // nullopt: without an end.
+  // One past the last step; nullopt: without an end.
   std::optional<uint64_t> steps() const;
+  const ScheduleStart& start() const { return starts_.front(); }
   const std::vector<BatchPhase>& phases() const { return phases_; }
   uint64_t seq_len() const { return seq_len_; }
 
-  // OutOfRange past the end of the run.
+  // OutOfRange past the end of the run, or before the schedule's start.
   absl::StatusOr<StepWindows> WindowsOfStep(uint64_t step) const;
   absl::StatusOr<uint64_t> StepOfWindow(uint64_t window) const;
+  // Where the stream stands before `step`; the run's end, after which no step comes, has a place
+  // too.
+  absl::StatusOr<uint64_t> WindowBefore(uint64_t step) const;
 
  private:
-  struct Start {  // of a phase
-    uint64_t step;
-    uint64_t window;
-  };
-  BatchSchedule(std::vector<BatchPhase> phases, uint64_t seq_len, std::vector<Start> starts);
+  BatchSchedule(std::vector<BatchPhase> phases, uint64_t seq_len,
+                std::vector<ScheduleStart> starts);
 
   std::vector<BatchPhase> phases_;
   uint64_t seq_len_;
-  std::vector<Start> starts_;  // by phase; one more, the end, if the last phase has one
+  std::vector<ScheduleStart> starts_;  // by phase; one more, the end, if the last phase has one
 };
 
 // "768@4000000000,1152@360000000000,2304": windows a step, and the tokens that the phase lasts to.
 absl::StatusOr<std::vector<BatchPhase>> ParseBatchPhases(absl::string_view text);
 
 // The logical rank that owns a window of a step: m mod ranks for the step's window m, counted from
-// its first. ranks >= 1.
+// its first. A rank takes its windows in ascending order. ranks >= 1.
 inline uint64_t RankOfWindow(const StepWindows& step, uint64_t window, uint64_t ranks) {
   return (window - step.begin) % ranks;
 }
 
 // That the state before `step` goes with this cursor: FailedPrecondition names the two places
 // otherwise. Whoever loads a checkpoint asks this, so that the model of one step never continues
-// with the data of another.
+// with the data of another. No cursor needs to name its step for that: a stream has one cursor for
+// each window, and a schedule one step at most that begins there.
 absl::Status CheckCursorAtStep(const BatchSchedule& schedule, uint64_t step,
                                const StreamCursor& cursor);
 

@@ -2,7 +2,7 @@
 //
 // Two small files beside a shard's tokens: the index (where each document begins) and the
 // documents' names. Replay needs the index alone; names are for people. Formats:
-// docs/shard_format.md.
+// docs/shards.md.
 #ifndef LOCKSTEP_ENGINE_DATA_SHARD_INDEX_H_
 #define LOCKSTEP_ENGINE_DATA_SHARD_INDEX_H_
 

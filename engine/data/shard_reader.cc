@@ -12,9 +12,11 @@
 
 namespace lockstep::engine {
 
-absl::StatusOr<CorpusManifest> ReadCorpusManifest(const std::string& folder) {
+absl::StatusOr<CorpusManifest> ReadCorpusManifest(const std::string& folder,
+                                                  const std::optional<Digest>& expected) {
   const std::string path = absl::StrCat(folder, "/", kCorpusManifestFile);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kCorpusManifestBytesMax));
+  if (expected) LOCKSTEP_RETURN_IF_ERROR(CheckManifestDigest(bytes, *expected), path);
   LOCKSTEP_ASSIGN_OR_RETURN(CorpusManifest manifest, ParseCorpusManifest(bytes), path);
   return manifest;
 }
@@ -26,11 +28,12 @@ CorpusReader::CorpusReader(std::shared_ptr<const CorpusManifest> manifest,
       digest_(ManifestDigest(*manifest_)) {}
 
 absl::StatusOr<std::shared_ptr<const CorpusReader>> CorpusReader::OpenFolder(
-    const std::string& folder) {
-  LOCKSTEP_ASSIGN_OR_RETURN(CorpusManifest parsed, ReadCorpusManifest(folder));
+    const std::string& folder, const std::optional<Digest>& expected) {
+  LOCKSTEP_ASSIGN_OR_RETURN(CorpusManifest parsed, ReadCorpusManifest(folder, expected));
   const auto manifest = std::make_shared<const CorpusManifest>(std::move(parsed));
-  return Open(manifest, std::make_shared<VerifiedRangeSource>(
-                            std::make_shared<LocalRangeSource>(folder, manifest), manifest));
+  std::vector<std::shared_ptr<RangeSource>> sources = {
+      std::make_shared<FolderRangeSource>(folder, manifest)};
+  return Open(manifest, std::make_shared<VerifiedRangeSource>(std::move(sources), manifest));
 }
 
 absl::StatusOr<std::shared_ptr<const CorpusReader>> CorpusReader::Open(
@@ -81,8 +84,9 @@ absl::Status CorpusReader::ReadTokens(uint32_t source, uint32_t shard, uint64_t 
   std::vector<uint8_t> bytes(out.size() * width);
   LOCKSTEP_RETURN_IF_ERROR(source_->Read(id, begin * width, bytes));
   for (size_t i = 0; i < out.size(); ++i) {
-    uint32_t token = 0;
-    for (size_t byte = width; byte-- > 0;) token = token << 8 | bytes[i * width + byte];
+    const uint8_t* at = bytes.data() + i * width;
+    uint32_t token = at[0] | uint32_t{at[1]} << 8;
+    if (width == 4) token |= uint32_t{at[2]} << 16 | uint32_t{at[3]} << 24;
     if (token >= manifest_->vocab_size) {
       return absl::DataLossError(absl::StrCat(NameOf(*manifest_, id), ": byte offset ",
                                               (begin + i) * width, ": expected a token below ",

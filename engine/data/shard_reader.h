@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,9 +24,10 @@ namespace lockstep::engine {
 // Immutable; any thread may call.
 class CorpusReader {
  public:
-  // Reads and checks FOLDER/manifest.json; files of shards are read as they are needed, each chunk
-  // checked against the manifest as it is read.
-  static absl::StatusOr<std::shared_ptr<const CorpusReader>> OpenFolder(const std::string& folder);
+  // Reads and checks FOLDER/manifest.json, which must have that digest if one is given; files of
+  // shards are read as they are needed, each chunk checked against the manifest as it is read.
+  static absl::StatusOr<std::shared_ptr<const CorpusReader>> OpenFolder(
+      const std::string& folder, const std::optional<Digest>& manifest = std::nullopt);
 
   // Over any source. Checked: that the manifest is valid (ValidateManifest).
   static absl::StatusOr<std::shared_ptr<const CorpusReader>> Open(
@@ -55,7 +57,8 @@ class CorpusReader {
 };
 
 // FOLDER/manifest.json, checked.
-absl::StatusOr<CorpusManifest> ReadCorpusManifest(const std::string& folder);
+absl::StatusOr<CorpusManifest> ReadCorpusManifest(
+    const std::string& folder, const std::optional<Digest>& manifest = std::nullopt);
 
 }  // namespace lockstep::engine
 

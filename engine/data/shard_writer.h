@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Writes the four files of one shard: tokens as they come, the small ones at the end; each is whole
-// and on the disk, or not there. Format: docs/shard_format.md.
+// and on the disk, or not there. Format: docs/shards.md.
 #ifndef LOCKSTEP_ENGINE_DATA_SHARD_WRITER_H_
 #define LOCKSTEP_ENGINE_DATA_SHARD_WRITER_H_
 

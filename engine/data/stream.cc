@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The walk along a data stream. See stream.h; the numbered rules are those of docs/data_stream.md.
+// The walk along a data stream. See stream.h; the numbered rules are those of docs/stream.md.
 #include "engine/data/stream.h"
 
 #include <algorithm>
@@ -18,6 +18,20 @@ namespace {
 absl::Status Contradiction(absl::string_view what) {
   return absl::DataLossError(
       absl::StrCat("stream cursor: ", what, "; it is damaged, or parts of two cursors were mixed"));
+}
+
+absl::Status CheckKey(const StreamKey& expected, const StreamKey& found) {
+  if (expected == found) return absl::OkStatus();
+  const auto fail = [](absl::string_view what, const auto& expected, const auto& found) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("stream cursor: it belongs to another stream: ", what, ": expected ", expected,
+                     ", found ", found));
+  };
+  if (expected.manifest != found.manifest) {
+    return fail("corpus manifest", expected.manifest.ToHex(), found.manifest.ToHex());
+  }
+  if (expected.seed != found.seed) return fail("seed", expected.seed, found.seed);
+  return fail("sequence length", expected.seq_len, found.seq_len);
 }
 
 }  // namespace
@@ -38,7 +52,7 @@ Stream::Stream(std::shared_ptr<const CorpusReader> corpus, uint64_t seed, uint64
   for (const SourceEntry& source : corpus_->manifest().sources) {
     random_names_.push_back(absl::StrCat("data/", Sha256(AsBytes(source.name)).ToHex()));
   }
-  cursor_.stream = StreamId(corpus_->digest(), seed, seq_len);
+  cursor_.key = {corpus_->digest(), seed, seq_len};
   cursor_.sources.resize(random_names_.size());
   open_.resize(random_names_.size());
 }
@@ -140,11 +154,7 @@ absl::Status Stream::Next(std::vector<TokenSpan>* spans) {
 
 absl::Status Stream::CheckCounts(const StreamCursor& cursor) const {
   const std::vector<SourceEntry>& sources = corpus_->manifest().sources;
-  if (cursor.stream != cursor_.stream) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "stream cursor: it belongs to stream ", cursor.stream.ToHex(), ", this one is ",
-        cursor_.stream.ToHex(), ": corpus, seed or sequence length differ"));
-  }
+  LOCKSTEP_RETURN_IF_ERROR(CheckKey(cursor_.key, cursor.key));
   if (cursor.sources.size() != sources.size()) {
     return Contradiction(
         absl::StrCat("expected ", sources.size(), " sources, found ", cursor.sources.size()));
@@ -235,7 +245,7 @@ absl::Status Stream::Seek(const StreamCursor& cursor) {
   return absl::OkStatus();
 }
 
-absl::Status Stream::ReadTokens(const std::vector<TokenSpan>& spans, std::span<int32_t> out) const {
+absl::Status Stream::ReadTokens(std::span<const TokenSpan> spans, std::span<int32_t> out) const {
   const std::vector<SourceEntry>& sources = corpus_->manifest().sources;
   size_t done = 0;
   for (const TokenSpan& span : spans) {
@@ -251,6 +261,24 @@ absl::Status Stream::ReadTokens(const std::vector<TokenSpan>& spans, std::span<i
   if (done != out.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("spans of ", done, " tokens for ", out.size(), " places"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WalkTo(Stream& stream, uint64_t window,
+                    absl::FunctionRef<void(int64_t windows)> progress,
+                    absl::FunctionRef<bool()> interrupted) {
+  constexpr uint64_t kPiece = 1 << 16;
+  if (window < stream.window()) {
+    return absl::InvalidArgumentError(absl::StrCat("the cursor stands at window ", stream.window(),
+                                                   ", past window ", window,
+                                                   "; start from an earlier one, or from none"));
+  }
+  while (stream.window() < window) {
+    if (interrupted()) return absl::CancelledError("interrupted");
+    const uint64_t piece = std::min(kPiece, window - stream.window());
+    LOCKSTEP_RETURN_IF_ERROR(stream.Skip(piece));
+    progress(static_cast<int64_t>(piece));
   }
   return absl::OkStatus();
 }

@@ -2,7 +2,7 @@
 //
 // The data stream: the one sequence of training windows that a corpus, a seed and a sequence length
 // define, whatever machine reads it (the paper, section 2.3). Draws are Philox's, so that any place
-// in it can be told apart without a past. Definition: docs/data_stream.md. Which windows belong to
+// in it can be told apart without a past. Definition: docs/stream.md. Which windows belong to
 // a step is in schedule.h.
 #ifndef LOCKSTEP_ENGINE_DATA_STREAM_H_
 #define LOCKSTEP_ENGINE_DATA_STREAM_H_
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/data/cursor.h"
@@ -51,9 +52,10 @@ class Stream {
   const StreamCursor& cursor() const { return cursor_; }
 
   // To a place that cursor() gave once, on any machine. A cursor of another stream is
-  // InvalidArgument. One whose numbers contradict each other or the corpus is DataLoss: documents
-  // against draws, the cut document against the orders that the seed gives, and tokens drawn
-  // against windows. After an error the stream has not moved.
+  // InvalidArgument, which says what differs: corpus, seed or sequence length. One whose numbers
+  // contradict each other or the corpus is DataLoss: documents against draws, the cut document
+  // against the orders that the seed gives, and tokens drawn against windows. After an error the
+  // stream has not moved.
   absl::Status Seek(const StreamCursor& cursor);
 
   // Past `windows` windows.
@@ -62,8 +64,9 @@ class Stream {
   // The spans of the next window, in order, window_tokens() in all; *spans is replaced.
   absl::Status Next(std::vector<TokenSpan>* spans);
 
-  // Their tokens, one after another: out has room for exactly as many.
-  absl::Status ReadTokens(const std::vector<TokenSpan>& spans, std::span<int32_t> out) const;
+  // Their tokens, one after another: out has room for exactly as many. Any thread, and while
+  // another moves the stream.
+  absl::Status ReadTokens(std::span<const TokenSpan> spans, std::span<int32_t> out) const;
 
  private:
   struct OrderedDocument {
@@ -106,7 +109,7 @@ class Stream {
 
   std::shared_ptr<const CorpusReader> corpus_;
   uint64_t seed_;
-  uint64_t window_tokens_;
+  uint64_t window_tokens_;  // seq_len + 1
   SourceMix mix_;
   std::vector<std::string> random_names_;  // by source, the beginning of its random streams' names
   StreamCursor cursor_;
@@ -114,6 +117,12 @@ class Stream {
   std::vector<OpenShard> open_;  // by source
   Cut cut_;
 };
+
+// Skips to `window`, which is not behind the stream (InvalidArgument), in pieces between which
+// `interrupted` is asked (Cancelled) and `progress` is told the windows walked.
+absl::Status WalkTo(Stream& stream, uint64_t window,
+                    absl::FunctionRef<void(int64_t windows)> progress,
+                    absl::FunctionRef<bool()> interrupted);
 
 }  // namespace lockstep::engine
 

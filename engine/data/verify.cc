@@ -218,11 +218,7 @@ class Verifier {
 absl::StatusOr<VerifyReport> VerifyCorpus(const std::string& folder,
                                           const std::optional<Digest>& manifest, ThreadPool& pool,
                                           const VerifyHooks& hooks) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const CorpusManifest found, ReadCorpusManifest(folder));
-  if (manifest) {
-    LOCKSTEP_RETURN_IF_ERROR(CheckSha256(*manifest, ManifestDigest(found)), folder, "/",
-                             kCorpusManifestFile);
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const CorpusManifest found, ReadCorpusManifest(folder, manifest));
   return Verifier(folder, found, pool, hooks).Run();
 }
 

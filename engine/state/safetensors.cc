@@ -153,7 +153,9 @@ class HeaderEvents {
 
   bool AddEntry() {
     if (!type_ || !shape_ || !offsets_) return Fail("dtype, shape and data_offsets", "", "fewer");
-    SafetensorsEntry entry = {.name = name_, .type = *type_};
+    SafetensorsEntry entry;
+    entry.name = name_;
+    entry.type = *type_;
     uint64_t bytes = BytesOf(*type_);
     for (const uint64_t extent : *shape_) {
       if (extent != 0 && bytes > kSafetensorsExtentMax / extent) {
@@ -253,9 +255,8 @@ absl::StatusOr<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   for (int i = 7; i >= 0; --i) header_bytes = header_bytes << 8 | static_cast<uint8_t>(prefix[i]);
   if (header_bytes > kSafetensorsHeaderBytesMax || header_bytes > size - 8) {
     return absl::DataLossError(absl::StrCat(
-        path, ": expected a header of at most ",
-        std::min(kSafetensorsHeaderBytesMax, size - 8), " bytes at offset 8; found a length of ",
-        header_bytes));
+        path, ": expected a header of at most ", std::min(kSafetensorsHeaderBytesMax, size - 8),
+        " bytes at offset 8; found a length of ", header_bytes));
   }
   std::string json(header_bytes, '\0');
   file.data_begin_ = 8;
@@ -287,8 +288,7 @@ SafetensorsFile& SafetensorsFile::operator=(SafetensorsFile&& other) noexcept {
 absl::Status SafetensorsFile::Read(uint64_t begin, std::span<char> out) const {
   for (size_t done = 0; done < out.size();) {
     const uint64_t at = data_begin_ + begin + done;
-    const ssize_t got =
-        pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(at));
+    const ssize_t got = pread(fd_, out.data() + done, out.size() - done, static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path_, ": cannot read at ", at));
     if (got == 0) return absl::DataLossError(absl::StrCat(path_, ": ends at ", at));

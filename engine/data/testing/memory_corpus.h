@@ -49,6 +49,10 @@ class MemoryRangeSource final : public RangeSource {
     return absl::OkStatus();
   }
 
+  std::string Locate(const ShardFileId& id) const override {
+    return absl::StrCat("memory/", id.source, "/", id.shard, "/", static_cast<int>(id.file));
+  }
+
   std::map<ShardFileId, std::string> files;
   std::map<ShardFile, int> reads;
   std::optional<int> reads_left;  // that many reads go well, one fails, and all after it go well
