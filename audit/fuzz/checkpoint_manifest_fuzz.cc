@@ -36,7 +36,8 @@ void CheckRecord(absl::string_view input) {
   manifest.cursor = std::string(input.substr(0, kCursorBytesMax));
   record->cursor = Sha256(AsBytes(manifest.cursor));
   manifest.origin = *record;
-  for (const char* name : kCheckpointFiles) manifest.files.push_back({.name = name, .bytes = 1});
+  for (const char* name : kCheckpointFiles)
+    manifest.files.push_back({.name = name, .bytes = 1, .sha256 = {}});
   const auto parsed = ParseCheckpointManifest(EncodeCheckpointManifest(manifest));
   LOCKSTEP_CHECK(parsed.ok() && *parsed == manifest);
 }

@@ -37,7 +37,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     next.step += 1;
     next.previous_chain = ChainAfter(*record);
     const std::string log = bytes + EncodeStepRecord(next);
-    // The last step of all has none after it.
     LOCKSTEP_CHECK(ParseStepLog(AsBytes(log)).ok());
   }
   return 0;
