@@ -16,7 +16,13 @@ absl::StatusOr<BatchSchedule> ScheduleOf(const audit::RunManifest& manifest) {
     phases.push_back({.windows_per_step = static_cast<uint64_t>(phase.windows_per_step),
                       .until_tokens = static_cast<uint64_t>(phase.until_tokens)});
   }
-  return BatchSchedule::Create(std::move(phases), static_cast<uint64_t>(manifest.model.seq_len));
+  const auto seq_len = static_cast<uint64_t>(manifest.model.seq_len);
+  ScheduleStart start;
+  if (manifest.parent) {
+    start = {.step = static_cast<uint64_t>(manifest.parent->step),
+             .window = static_cast<uint64_t>(manifest.parent->tokens) / seq_len};
+  }
+  return BatchSchedule::Create(std::move(phases), seq_len, start);
 }
 
 absl::StatusOr<StepBatch> ReadStepBatch(StepReader& reader) {
