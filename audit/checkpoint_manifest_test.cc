@@ -11,6 +11,7 @@
 #include "audit/presets.h"
 #include "base/bytes.h"
 #include "base/encoding.h"
+#include "base/file.h"
 #include "base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -79,6 +80,15 @@ TEST(CheckpointManifest, HasOneText) {
                          R"("}],)", R"("format":"lockstep-checkpoint","initial":{"first_moment":")",
                          hex(0xa2), R"(","parameters":")", hex(0xa1), R"(","second_moment":")",
                          hex(0xa3), R"("},"run_id":")", hex(0x1d), R"(","version":1})"));
+}
+
+// The chain is from Python's hashlib.
+TEST(CheckpointManifestPage, ShowsTheText) {
+  const auto page = ReadFile(LOCKSTEP_SOURCE_DIR "/docs/checkpoint.md", 1 << 20);
+  ASSERT_THAT(page, IsOk());
+  EXPECT_THAT(*page, HasSubstr(EncodeCheckpointManifest(Initial())));
+  EXPECT_EQ(Initial().chain().ToHex(),
+            "d2e58deebff0f7e2ad99793dc6a9d1d1e3fd2bb43c087997e57258a109973c6f");
 }
 
 TEST(CheckpointManifest, GivesTheState) {

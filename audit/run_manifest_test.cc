@@ -11,10 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "audit/presets.h"
 #include "audit/run_manifest_fields.h"
 #include "base/bytes.h"
 #include "base/canonical_json.h"
+#include "base/file.h"
 #include "base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,13 +34,6 @@ Digest Filled(uint8_t byte) {
   return digest;
 }
 
-RunManifest Sample() {
-  RunManifest run = Preset("golden").value();
-  run.corpus = Filled(0xc0);
-  run.tokenizer = Filled(0x70);
-  return run;
-}
-
 // docs/run_manifest.md shows it.
 constexpr char kSampleText[] =
     R"({"batch":[{"until_tokens":81920,"windows_per_step":16},)"
@@ -48,7 +41,7 @@ constexpr char kSampleText[] =
     R"("corpus":"c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0c0",)"
     R"("format":"lockstep-run","model":{"ffn_width":96,"full_every":5,"head_dim":16,)"
     R"("init_std":0.02,"kv_heads":2,"layers":6,"norm_eps":0.000001,"query_heads":4,)"
-    R"("rope_theta":500000,"seq_len":64,"vocab":512,"width":64,"window":16},"name":"golden",)"
+    R"("rope_theta":500000,"seq_len":64,"vocab":512,"width":64,"window":16},"name":"example",)"
     R"("numerics":"lockstep-numerics-1","parameter_storage":"bf16","precision":"int8",)"
     R"("recipe":{"beta1":0.9,"beta2":0.95,"clip_norm":1,"dead_tensor_steps":100,"eps":1e-8,)"
     R"("final_lr_fraction":0.1,"peak_lr":0.003,"spike_halt_events":0,"spike_halt_steps":0,)"
@@ -57,10 +50,30 @@ constexpr char kSampleText[] =
     R"("tokenizer":"7070707070707070707070707070707070707070707070707070707070707070",)"
     R"("topology":{"micro_batch":2,"replicas":2,"shards":2},"version":1})";
 
+// Its SHA-256 is from Python's hashlib.
+constexpr char kSampleId[] = "30a022c00675469a5be309a245152bab393e321ab3ab0bde8b981a126342fa51";
+
+RunManifest Sample() { return ParseRunManifest(kSampleText).value(); }
+
 TEST(RunManifest, HasOneText) {
-  EXPECT_EQ(EncodeRunManifest(Sample()), kSampleText);
-  EXPECT_THAT(ParseRunManifest(kSampleText), IsOkAndHolds(Sample()));
-  EXPECT_EQ(RunIdOf(Sample()), Sha256(AsBytes(kSampleText)));
+  const RunManifest run = Sample();
+  EXPECT_EQ(run.name, "example");
+  EXPECT_EQ(run.model.layers, 6);
+  EXPECT_EQ(run.model.rope_theta, 500000.0);
+  EXPECT_EQ(run.precision, Precision::kInt8);
+  EXPECT_EQ(run.parameter_storage, ParameterStorage::kBf16);
+  EXPECT_EQ(run.recipe.eps, 1e-8);
+  EXPECT_EQ(run.batch,
+            (std::vector<BatchPhaseConfig>{{.windows_per_step = 16, .until_tokens = 81920},
+                                           {.windows_per_step = 24, .until_tokens = 143360}}));
+  EXPECT_EQ(run.topology, (Topology{.replicas = 2, .shards = 2, .micro_batch = 2}));
+  EXPECT_EQ(run.seed, 42u);
+  EXPECT_EQ(run.corpus, Filled(0xc0));
+  EXPECT_EQ(run.tokenizer, Filled(0x70));
+  EXPECT_EQ(run.checkpoint_every, 10);
+  EXPECT_FALSE(run.parent.has_value());
+  EXPECT_EQ(EncodeRunManifest(run), kSampleText);
+  EXPECT_EQ(RunIdOf(run).ToHex(), kSampleId);
 }
 
 TEST(RunManifest, KeepsEveryField) {
@@ -114,8 +127,8 @@ std::vector<Violation> Violations() {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   return {
       {"name", [](M& m) { m.name = ""; }},
-      {"name", [](M& m) { m.name = "Golden"; }},
-      {"name", [](M& m) { m.name = "-golden"; }},
+      {"name", [](M& m) { m.name = "Example"; }},
+      {"name", [](M& m) { m.name = "-example"; }},
       {"name", [](M& m) { m.name = "a/b"; }},
       {"name", [](M& m) { m.name = std::string(65, 'a'); }},
       {"numerics", [](M& m) { m.numerics = "lockstep-numerics-2"; }},
@@ -309,6 +322,26 @@ TEST(ParseRunManifest, EveryCutIsRefused) {
   }
   EXPECT_THAT(ParseRunManifest(std::string(kRunManifestBytesMax + 1, '{')),
               StatusIs(kDataLoss, HasSubstr("bytes")));
+}
+
+// The page lists each field with its range, and shows the sample.
+TEST(RunManifestPage, SaysWhatTheCodeDoes) {
+  const auto page = ReadFile(LOCKSTEP_SOURCE_DIR "/docs/run_manifest.md", 1 << 20);
+  ASSERT_THAT(page, IsOk());
+  const auto text = [](auto number) { return CanonicalNumber(static_cast<double>(number)); };
+  const auto listed = [&](const auto& field, const auto&) {
+    EXPECT_THAT(*page, HasSubstr(absl::StrCat("| `", field.name, "` | ", text(field.least), " … ",
+                                              text(field.most), " |")));
+  };
+  const RunManifest run = Sample();
+  VisitModelFields(run.model, listed);
+  VisitRecipeFields(run.recipe, listed);
+  VisitTopologyFields(run.topology, listed);
+  VisitBatchFields(run.batch[0], listed);
+  listed(kSeedField, 0);
+  listed(kCheckpointEveryField, 0);
+  EXPECT_THAT(*page, HasSubstr(kSampleText));
+  EXPECT_THAT(*page, HasSubstr(kSampleId));
 }
 
 }  // namespace
