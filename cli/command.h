@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the commands of `lockstep` are made: each file adds its subcommands to the parser, with what they run. A command returns a
-// Status; main() prints an error once and turns it into the exit code.
+// How the commands of `lockstep` are made: each file adds its subcommands to the parser, with what
+// they run. A command returns a Status; main() prints an error once and turns it into the exit
+// code.
 #ifndef LOCKSTEP_CLI_COMMAND_H_
 #define LOCKSTEP_CLI_COMMAND_H_
 
@@ -26,6 +27,10 @@ enum ExitCode {
 // DataLoss and InvalidArgument of an artifact: 5; Unavailable: 4; Cancelled: 130; others: 1.
 ExitCode ExitCodeOf(const absl::Status& status);
 
+// What a command returns whose exit code says more than its error: main() prints nothing and exits
+// so.
+absl::Status ExitWith(ExitCode code);
+
 // What the chosen subcommand runs once the command line is parsed.
 using Action = std::function<absl::Status()>;
 
@@ -34,6 +39,9 @@ void AddCorpusCommands(CLI::App& app, Action* chosen);
 void AddCorpusShardCommands(CLI::App& corpus, Action* chosen);
 void AddCorpusStreamCommands(CLI::App& corpus, Action* chosen);
 void AddTokenizerCommands(CLI::App& app, Action* chosen);
+void AddRunCommands(CLI::App& app, Action* chosen);
+void AddTrainCommand(CLI::App& app, Action* chosen);
+void AddReplayCommand(CLI::App& app, Action* chosen);
 
 }  // namespace lockstep::cli
 

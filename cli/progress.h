@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One line of progress on a terminal: what, how far, how fast, how long still. On anything else than a terminal, or with
-// NO_COLOR and --json, nothing is drawn and the last state is logged once.
+// One line of progress on a terminal: what, how far, how fast, how long still. On anything else
+// than a terminal, or with NO_COLOR and --json, nothing is drawn and the last state is logged once.
 #ifndef LOCKSTEP_CLI_PROGRESS_H_
 #define LOCKSTEP_CLI_PROGRESS_H_
 
@@ -12,7 +12,8 @@
 
 namespace lockstep::cli {
 
-// Add() may be called from any thread; the line is redrawn at most ten times a second. The line is ended by the destructor.
+// Add() may be called from any thread; the line is redrawn at most ten times a second. The line is
+// ended by the destructor.
 class Progress {
  public:
   // total 0: unknown. unit: "B" is shown as MB, others as they are. quiet: draws nothing.

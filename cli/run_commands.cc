@@ -57,29 +57,28 @@ absl::Status RunInit(const InitArgs& args) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto tokenizer, engine::Tokenizer::Load(config.tokenizer_path),
                             args.config, ": tokenizer");
   if (tokenizer->digest() != corpus->manifest().tokenizer) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        args.config, ": expected the tokenizer that the corpus was built with, ",
-        corpus->manifest().tokenizer.ToHex(), "; found ", tokenizer->digest().ToHex(), " in ",
-        config.tokenizer_path));
+    return absl::InvalidArgumentError(
+        absl::StrCat(args.config, ": expected the tokenizer that the corpus was built with, ",
+                     corpus->manifest().tokenizer.ToHex(), "; found ", tokenizer->digest().ToHex(),
+                     " in ", config.tokenizer_path));
   }
   if (tokenizer->vocab_size() > config.manifest.model.vocab) {
     return absl::InvalidArgumentError(
         absl::StrCat(args.config, ": expected model.vocab of at least ", tokenizer->vocab_size(),
                      ", the tokenizer's size; found ", config.manifest.model.vocab));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const audit::RunManifest manifest,
-      engine::ResolveRunConfig(config, corpus->digest(), tokenizer->digest()), args.config);
+  LOCKSTEP_ASSIGN_OR_RETURN(const audit::RunManifest manifest,
+                            engine::ResolveRunConfig(config, corpus->digest(), tokenizer->digest()),
+                            args.config);
   std::error_code error;
   const auto absolute = [&](const std::string& path) {
     return std::filesystem::absolute(path, error).lexically_normal().string();
   };
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const engine::RunFolder run,
-      engine::RunFolder::Create(args.out, manifest,
-                                {.corpus = {absolute(config.corpus_path)},
-                                 .tokenizer = absolute(config.tokenizer_path),
-                                 .parent = ""}));
+  LOCKSTEP_ASSIGN_OR_RETURN(const engine::RunFolder run,
+                            engine::RunFolder::Create(args.out, manifest,
+                                                      {.corpus = {absolute(config.corpus_path)},
+                                                       .tokenizer = absolute(config.tokenizer_path),
+                                                       .parent = ""}));
   if (args.json) {
     PrintJson({{"run", run.run_id().ToHex()}, {"folder", run.path()}});
   } else {
@@ -107,8 +106,7 @@ absl::Status RunInspect(const InspectArgs& args) {
     LOCKSTEP_ASSIGN_OR_RETURN(records, audit::ParseStepLog(AsBytes(bytes)), run.StepLogPath());
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<uint64_t> checkpoints, run.Checkpoints());
-  const std::string chain =
-      records.empty() ? "" : audit::ChainAfter(records.back()).ToHex();
+  const std::string chain = records.empty() ? "" : audit::ChainAfter(records.back()).ToHex();
   if (args.json) {
     PrintJson({{"run", run.run_id().ToHex()},
                {"manifest", Json::parse(audit::EncodeRunManifest(manifest))},
@@ -121,16 +119,16 @@ absl::Status RunInspect(const InspectArgs& args) {
   }
   const audit::ModelConfig& m = manifest.model;
   absl::PrintF("run         %s (%s)\n", run.run_id().ToHex(), manifest.name);
-  absl::PrintF("model       %d layers, width %d, heads %d/%d of %d, ffn %d, vocabulary %d, "
-               "sequences of %d: %d parameters\n",
-               m.layers, m.width, m.query_heads, m.kv_heads, m.head_dim, m.ffn_width, m.vocab,
-               m.seq_len, layout.elements());
+  absl::PrintF(
+      "model       %d layers, width %d, heads %d/%d of %d, ffn %d, vocabulary %d, "
+      "sequences of %d: %d parameters\n",
+      m.layers, m.width, m.query_heads, m.kv_heads, m.head_dim, m.ffn_width, m.vocab, m.seq_len,
+      layout.elements());
   absl::PrintF("precision   %s, parameters stored as %s\n",
                manifest.precision == audit::Precision::kInt8 ? "int8" : "bf16",
                manifest.parameter_storage == audit::ParameterStorage::kF32 ? "f32" : "bf16");
   absl::PrintF("topology    %d replicas x %d shards, micro-batches of %d windows\n",
-               manifest.topology.replicas, manifest.topology.shards,
-               manifest.topology.micro_batch);
+               manifest.topology.replicas, manifest.topology.shards, manifest.topology.micro_batch);
   absl::PrintF("corpus      %s\ntokenizer   %s\n", manifest.corpus.ToHex(),
                manifest.tokenizer.ToHex());
   if (records.empty()) {
@@ -141,9 +139,9 @@ absl::Status RunInspect(const InspectArgs& args) {
                  records.front().step, last.step, last.tokens_before + last.tokens, last.loss,
                  chain);
   }
-  absl::PrintF("checkpoints %d%s\n", checkpoints.size(),
-               checkpoints.empty() ? "" : absl::StrCat(", the last before step ",
-                                                       checkpoints.back()));
+  absl::PrintF(
+      "checkpoints %d%s\n", checkpoints.size(),
+      checkpoints.empty() ? "" : absl::StrCat(", the last before step ", checkpoints.back()));
   return absl::OkStatus();
 }
 
@@ -165,16 +163,14 @@ void AddRunCommands(CLI::App& app, Action* chosen) {
   init->add_option("--example", init_args->example,
                    "print a run.toml of this preset: golden, tiny, small or open-1b");
   init->add_flag("--json", init_args->json, "print JSON");
-  init->callback(
-      [init_args, chosen] { *chosen = [init_args] { return RunInit(*init_args); }; });
+  init->callback([init_args, chosen] { *chosen = [init_args] { return RunInit(*init_args); }; });
 
   auto inspect_args = std::make_shared<InspectArgs>();
   CLI::App* inspect = run->add_subcommand("inspect", "What a run is and how far it has come.");
   inspect->add_option("folder", inspect_args->folder, "folder of the run")->required();
   inspect->add_flag("--json", inspect_args->json, "print JSON");
-  inspect->callback([inspect_args, chosen] {
-    *chosen = [inspect_args] { return RunInspect(*inspect_args); };
-  });
+  inspect->callback(
+      [inspect_args, chosen] { *chosen = [inspect_args] { return RunInspect(*inspect_args); }; });
 }
 
 }  // namespace lockstep::cli

@@ -58,7 +58,8 @@ class TrainDisplay {
     const bool last = record.step + 1 == end_;
     if (!terminal_ && !last && now - last_line_ < std::chrono::seconds(10)) return;
     last_line_ = now;
-    const double left = elapsed / static_cast<double>(done) * static_cast<double>(end_ - record.step - 1);
+    const double left =
+        elapsed / static_cast<double>(done) * static_cast<double>(end_ - record.step - 1);
     const std::string line = absl::StrFormat(
         "step %d/%d  loss %.4f  norm %.3f  lr %.3g  %.0f tokens/s  %s left%s", record.step + 1,
         end_, record.loss, record.gradient_norm, record.learning_rate,
@@ -152,7 +153,8 @@ void AddTrainCommand(CLI::App& app, Action* chosen) {
       "Trains a run to its end, from its last checkpoint if there is one.\n"
       "Ctrl-C saves a checkpoint and stops; after a kill, the next start repeats what was lost.");
   train->add_option("folder", args->folder, "folder of the run")->required();
-  train->add_option("--stop-at", args->stop_at, "stop before this step")->check(CLI::NonNegativeNumber);
+  train->add_option("--stop-at", args->stop_at, "stop before this step")
+      ->check(CLI::NonNegativeNumber);
   train
       ->add_option("--keep-leaves", args->options.keep_leaves,
                    "keep the leaves of so many last steps, which tell where a replay differs; "

@@ -110,6 +110,7 @@ class Backend {
   virtual void Run(const kernels::GlobalNormArgs& args) = 0;
   virtual void Run(const kernels::AdamWArgs& args) = 0;
   virtual void Run(const kernels::ConvertBf16Args& args) = 0;
+  virtual void Run(const kernels::WidenF32Args& args) = 0;
 };
 
 // Memory of a backend, which must outlive it. Move-only.

@@ -121,6 +121,7 @@ class CpuBackend : public Backend {
   void Run(const kernels::GlobalNormArgs& args) override { RunKernel(args); }
   void Run(const kernels::AdamWArgs& args) override { RunKernel(args); }
   void Run(const kernels::ConvertBf16Args& args) override { RunKernel(args); }
+  void Run(const kernels::WidenF32Args& args) override { RunKernel(args); }
 
  private:
   template <class Args>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Event files as TensorBoard reads them: TFRecords (length, masked CRC-32C, data) of Event messages,
-// of which only scalars are written.
+// Event files as TensorBoard reads them: TFRecords (length, masked CRC-32C, data) of Event
+// messages, of which only scalars are written.
 #ifndef LOCKSTEP_ENGINE_RUN_TENSORBOARD_H_
 #define LOCKSTEP_ENGINE_RUN_TENSORBOARD_H_
 
