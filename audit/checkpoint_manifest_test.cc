@@ -215,7 +215,8 @@ TEST(CheckpointIsOfRun, TakesItsOwnAndItsParents) {
   EXPECT_THAT(CheckpointIsOfRun(checkpoint, run), IsOk());
 
   checkpoint.run_id = Filled(0x1d);
-  const ParentSegment parent = {.run_id = Filled(0x1d), .step = 10, .chain = checkpoint.chain()};
+  const ParentSegment parent = {
+      .run_id = Filled(0x1d), .step = 10, .tokens = 10 * 1024, .chain = checkpoint.chain()};
   run.parent = parent;
   EXPECT_THAT(CheckpointIsOfRun(checkpoint, run), IsOk());
   run.parent->step = 11;

@@ -197,6 +197,7 @@ ParentSegment ReadParent(JsonReader& reader) {
   JsonReader parent(reader.Object("parent"), absl::StrCat(reader.where(), ".parent"));
   const ParentSegment segment = {.run_id = parent.Sha256Digest("run_id"),
                                  .step = parent.Integer("step", 1, kTokensMax),
+                                 .tokens = parent.Integer("tokens", 1, kTokensMax),
                                  .chain = parent.Sha256Digest("chain")};
   reader.Join(parent.Finish());
   return segment;
@@ -233,7 +234,8 @@ std::string EncodeRunManifest(const RunManifest& manifest) {
   if (manifest.parent.has_value()) {
     json["parent"] = {{"chain", manifest.parent->chain.ToHex()},
                       {"run_id", manifest.parent->run_id.ToHex()},
-                      {"step", manifest.parent->step}};
+                      {"step", manifest.parent->step},
+                      {"tokens", manifest.parent->tokens}};
   }
   absl::StatusOr<std::string> text = CanonicalJson(json);
   LOCKSTEP_CHECK(text.ok(), "{}", text.status());
@@ -303,6 +305,10 @@ absl::Status ValidateRunManifest(const RunManifest& manifest) {
     const int64_t step = manifest.parent->step;
     checker.Expect(step >= 1 && step <= kTokensMax, "parent.step",
                    absl::StrCat("an integer from 1 to ", kTokensMax), absl::StrCat(step));
+    const int64_t tokens = manifest.parent->tokens;
+    checker.Expect(tokens >= 1 && tokens <= kTokensMax && manifest.model.seq_len > 0 &&
+                       tokens % manifest.model.seq_len == 0,
+                   "parent.tokens", "a multiple of model.seq_len", absl::StrCat(tokens));
   }
   return checker.Take();
 }

@@ -94,10 +94,12 @@ struct Topology {
   int64_t ranks() const { return replicas * shards; }
 };
 
-// Where a segment takes over: the state after `step` steps of the parent.
+// Where a segment takes over: the state after `step` steps of the parent, which had consumed
+// `tokens` of the same data stream.
 struct ParentSegment {
   Digest run_id;
   int64_t step = 0;
+  int64_t tokens = 0;  // a multiple of seq_len
   Digest chain;
   bool operator==(const ParentSegment&) const = default;
 };

@@ -84,7 +84,7 @@ TEST(RunManifest, KeepsEveryField) {
   run.recipe.peak_lr = 1.0 / 3;
   run.recipe.spike_halt_events = 2;
   run.recipe.spike_halt_steps = 50;
-  run.parent = {.run_id = Filled(1), .step = 60, .chain = Filled(2)};
+  run.parent = {.run_id = Filled(1), .step = 60, .tokens = 60 * 1024, .chain = Filled(2)};
   EXPECT_THAT(ParseRunManifest(EncodeRunManifest(run)), IsOkAndHolds(run));
   EXPECT_THAT(EncodeRunManifest(run), HasSubstr("\"peak_lr\":0.3333333333333333,"));
   EXPECT_THAT(EncodeRunManifest(run), HasSubstr("\"seed\":9007199254740991,"));
@@ -185,7 +185,10 @@ std::vector<Violation> Violations() {
          m.batch = {{.windows_per_step = 24, .until_tokens = 1 << 20}};
          m.recipe.total_tokens = 1 << 20;
        }},
-      {"parent.step", [](M& m) { m.parent = ParentSegment{.run_id = {}, .step = 0, .chain = {}}; }},
+      {"parent.step",
+       [](M& m) {
+         m.parent = ParentSegment{.run_id = {}, .step = 0, .tokens = 1024, .chain = {}};
+       }},
   };
 }
 
@@ -307,7 +310,7 @@ TEST(ParseRunManifest, SaysWhatIsWrong) {
               StatusIs(kDataLoss, HasSubstr("numerics: expected \"lockstep-numerics-1\"")));
   EXPECT_THAT(with("\"eps\":1e-8", "\"eps\":0.00000001"), StatusIs(kDataLoss, HasSubstr("byte")));
   EXPECT_THAT(with("\"parameter_storage\"",
-                   "\"parent\":{\"chain\":\"0\",\"run_id\":\"0\",\"step\":1},"
+                   "\"parent\":{\"chain\":\"0\",\"run_id\":\"0\",\"step\":1,\"tokens\":1},"
                    "\"parameter_storage\""),
               StatusIs(kDataLoss));
 }

@@ -166,17 +166,23 @@ absl::Status DurableFile::Append(ByteSpan bytes) {
 absl::Status DurableFile::Commit() {
   if (!status_.ok()) return status_;
   if (calls.fsync(fd_) != 0) return Fail(errno, "fsync");
-  // Some file systems report a failed write only here.
-  if (calls.close(std::exchange(fd_, -1)) != 0 && errno != EINTR) return Fail(errno, "close");
-  if (calls.rename(temporary_.c_str(), path_.c_str()) != 0) return Fail(errno, "rename to");
-  temporary_.clear();
+  LOCKSTEP_RETURN_IF_ERROR(Rename());
 
   const std::string directory = DirectoryOf(path_);
   const int fd = OpenRetrying(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY);
   const bool synced = fd >= 0 && calls.fsync(fd) == 0;
   const int error = errno;
   if (fd >= 0) calls.close(fd);
-  if (!synced) return Fail(error, "fsync the directory, and so perhaps not keep the name, of");
+  if (synced) return absl::OkStatus();
+  return Fail(error, "fsync the directory, and so perhaps not keep the name, of");
+}
+
+absl::Status DurableFile::Rename() {
+  if (!status_.ok()) return status_;
+  // Some file systems report a failed write only here.
+  if (calls.close(std::exchange(fd_, -1)) != 0 && errno != EINTR) return Fail(errno, "close");
+  if (calls.rename(temporary_.c_str(), path_.c_str()) != 0) return Fail(errno, "rename to");
+  temporary_.clear();
   status_ = absl::FailedPreconditionError(absl::StrCat(path_, " is committed already"));
   return absl::OkStatus();
 }
@@ -196,6 +202,12 @@ absl::Status WriteFileDurably(const std::string& path, ByteSpan bytes, mode_t mo
   LOCKSTEP_ASSIGN_OR_RETURN(DurableFile file, DurableFile::Create(path, mode));
   LOCKSTEP_RETURN_IF_ERROR(file.Append(bytes));
   return file.Commit();
+}
+
+absl::Status WriteFileAtOnce(const std::string& path, ByteSpan bytes, mode_t mode) {
+  LOCKSTEP_ASSIGN_OR_RETURN(DurableFile file, DurableFile::Create(path, mode));
+  LOCKSTEP_RETURN_IF_ERROR(file.Append(bytes));
+  return file.Rename();
 }
 
 }  // namespace lockstep

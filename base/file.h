@@ -55,6 +55,10 @@ class DurableFile {
   // lose it should the power fail; the error says so. Called once, as the last thing.
   absl::Status Commit();
 
+  // Commit without the disk: whole or not there as far as processes can see, and perhaps neither
+  // after the power fails. For what can be made again or done without.
+  absl::Status Rename();
+
  private:
   DurableFile(std::string path, std::string temporary, int fd)
       : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
@@ -68,6 +72,10 @@ class DurableFile {
   int fd_ = -1;
   absl::Status status_;
 };
+
+// The file whole or not at all as far as processes can see, but not brought to the disk: for what
+// can be made again or done without.
+absl::Status WriteFileAtOnce(const std::string& path, ByteSpan bytes, mode_t mode = 0666);
 
 // Create, Append and Commit in one.
 absl::Status WriteFileDurably(const std::string& path, ByteSpan bytes, mode_t mode = 0666);

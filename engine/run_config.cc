@@ -259,6 +259,8 @@ void ReadParent(TableReader& top, audit::RunManifest* run) {
   table.HexDigest("chain", &parent.chain);
   if (!table.Has("step")) table.Missing("step", "an integer");
   table(audit::IntegerField{"step", 1, audit::kTokensMax, ""}, parent.step);
+  if (!table.Has("tokens")) table.Missing("tokens", "an integer");
+  table(audit::IntegerField{"tokens", 1, audit::kTokensMax, ""}, parent.tokens);
   table.Finish();
 }
 

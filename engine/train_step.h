@@ -18,19 +18,13 @@
 #include "audit/transcript.h"
 #include "base/sha256.h"
 #include "engine/backend/backend.h"
-#include "engine/data/cursor.h"
 #include "engine/model/model.h"
 #include "engine/model/parameters.h"
 #include "engine/reduce/gradient_reducer.h"
 #include "engine/state/train_state.h"
+#include "engine/step_batch.h"
 
 namespace lockstep::engine {
-
-// What a step consumes.
-struct StepBatch {
-  std::vector<int32_t> tokens;  // [windows, T + 1], the step's windows in order
-  StreamCursor cursor;          // of the stream after them
-};
 
 // Where the time of a step went, in seconds.
 struct StepTimes {
