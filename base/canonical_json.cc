@@ -166,13 +166,13 @@ class Printer {
 };
 
 const nlohmann::json& EmptyArray() {
-  static const auto* const kEmpty = new nlohmann::json(nlohmann::json::array());
-  return *kEmpty;
+  static const auto* const empty = new nlohmann::json(nlohmann::json::array());
+  return *empty;
 }
 
 const nlohmann::json& EmptyObject() {
-  static const auto* const kEmpty = new nlohmann::json(nlohmann::json::object());
-  return *kEmpty;
+  static const auto* const empty = new nlohmann::json(nlohmann::json::object());
+  return *empty;
 }
 
 }  // namespace
