@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The system calls that file.cc makes when it writes, as pointers that its test replaces to let
-// each one fail in turn. Nothing else includes this.
+// The system calls that file.cc makes when it writes, as pointers that tests (of file.cc, and of
+// what writes by way of it) replace to let each one fail in turn. Nothing else includes this.
 
 #ifndef LOCKSTEP_BASE_FILE_CALLS_H_
 #define LOCKSTEP_BASE_FILE_CALLS_H_

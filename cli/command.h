@@ -39,6 +39,9 @@ void AddCorpusCommands(CLI::App& app, Action* chosen);
 void AddCorpusShardCommands(CLI::App& corpus, Action* chosen);
 void AddCorpusStreamCommands(CLI::App& corpus, Action* chosen);
 void AddTokenizerCommands(CLI::App& app, Action* chosen);
+// The subcommands of `lockstep tokenizer` that work with a tokenizer file: called by
+// AddTokenizerCommands.
+void AddTokenizerTextCommands(CLI::App& tokenizer, Action* chosen);
 void AddRunCommands(CLI::App& app, Action* chosen);
 void AddTrainCommand(CLI::App& app, Action* chosen);
 void AddReplayCommand(CLI::App& app, Action* chosen);

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +15,7 @@
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "engine/corpus/corpus_config.h"
 #include "engine/corpus/document_store.h"
@@ -72,24 +72,24 @@ absl::Status IngestOne(const engine::SourceConfig& source, const engine::InputFi
   engine::IngestOptions options;
   options.threads = arguments.threads > 0 ? arguments.threads
                                           : static_cast<int>(std::thread::hardware_concurrency());
+  const bool finished_before = engine::DocumentStore::Open(folder).ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const engine::IngestReport report,
                             engine::IngestSource(source, inputs, folder, options, hooks));
   LOCKSTEP_ASSIGN_OR_RETURN(const engine::DocumentStore store, engine::DocumentStore::Open(folder));
   if (arguments.json) {
     nlohmann::json json = report.ToJson();
     json["folder"] = folder;
+    json["finished_before"] = finished_before;
     json["documents"] = store.documents();
     json["text_bytes"] = store.text_bytes();
     json["parts"] = store.parts();
     json["manifest"] = store.digest().ToHex();
-    std::printf("%s\n", json.dump().c_str());
-  } else {
-    std::printf("%s  %s: %lld documents in %lld parts, manifest %s\n", report.ToTable().c_str(),
-                folder.c_str(), static_cast<long long>(store.documents()),
-                static_cast<long long>(store.parts()), store.digest().ToHex().c_str());
+    return PrintJson(json);
   }
-  std::fflush(stdout);
-  return absl::OkStatus();
+  return Print(absl::StrCat(
+      report.ToTable(), "  ", folder, ": ", store.documents(), " documents in ", store.parts(),
+      " parts, manifest ", store.digest().ToHex(), "\n",
+      finished_before ? "  (finished by an earlier run; the files were not read again)\n" : ""));
 }
 
 absl::Status Ingest(const IngestArguments& arguments) {

@@ -19,7 +19,7 @@
 #include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
-#include "cli/print_json.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "engine/data/build.h"
 #include "engine/data/shard_reader.h"
@@ -66,16 +66,16 @@ Json SourceSummary(const SourceEntry& source) {
           {"text_bytes", source.text_bytes}};
 }
 
-void PrintCorpus(const engine::BuildReport& report, bool json) {
+absl::Status PrintCorpus(const engine::BuildReport& report, bool json) {
   if (json) {
     Json sources = Json::array();
     for (const SourceEntry& source : report.manifest.sources) {
       sources.push_back(SourceSummary(source));
     }
-    PrintJson({{"manifest", report.digest.ToHex()},
-               {"was_there", report.was_there},
-               {"sources", std::move(sources)}});
-    return;
+    LOCKSTEP_RETURN_IF_ERROR(PrintJson({{"manifest", report.digest.ToHex()},
+                                        {"was_there", report.was_there},
+                                        {"sources", std::move(sources)}}));
+    return absl::OkStatus();
   }
   std::printf("%-20s %14s %12s %8s %10s\n", "source", "tokens", "documents", "shards", "mean");
   for (const SourceEntry& source : report.manifest.sources) {
@@ -85,6 +85,7 @@ void PrintCorpus(const engine::BuildReport& report, bool json) {
   }
   absl::PrintF("manifest %s%s\n", report.digest.ToHex(),
                report.was_there ? " (was there already)" : "");
+  return absl::OkStatus();
 }
 
 absl::Status RunBuild(BuildArgs& args) {
@@ -107,8 +108,7 @@ absl::Status RunBuild(BuildArgs& args) {
                           {.progress = [&](int64_t count) { progress.Add(count); },
                            .resumed = [&](int64_t count) { progress.Skip(count); },
                            .interrupted = Interrupted}));
-  PrintCorpus(report, args.json);
-  return absl::OkStatus();
+  return PrintCorpus(report, args.json);
 }
 
 void AddBuild(CLI::App& corpus, Action* chosen) {
@@ -158,12 +158,12 @@ absl::Status RunVerify(const VerifyArgs& args) {
           args.folder, expected, pool,
           {.progress = [&](int64_t count) { progress.Add(count); }, .interrupted = Interrupted}));
   if (args.json) {
-    PrintJson({{"manifest", report.manifest.ToHex()},
-               {"files", report.files},
-               {"bytes", report.bytes},
-               {"chunks", report.chunks},
-               {"documents", report.documents},
-               {"tokens", report.tokens}});
+    LOCKSTEP_RETURN_IF_ERROR(PrintJson({{"manifest", report.manifest.ToHex()},
+                                        {"files", report.files},
+                                        {"bytes", report.bytes},
+                                        {"chunks", report.chunks},
+                                        {"documents", report.documents},
+                                        {"tokens", report.tokens}}));
   } else {
     absl::PrintF("good: %d files, %d bytes, %d chunks, %d documents, %d tokens\nmanifest %s\n",
                  report.files, report.bytes, report.chunks, report.documents, report.tokens,

@@ -22,7 +22,7 @@
 #include "base/thread_pool.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
-#include "cli/print_json.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "engine/data/fetch_plan.h"
 #include "engine/data/open_corpus.h"
@@ -215,11 +215,11 @@ absl::Status RunTrace(const TraceArgs& args) {
     }
   }
   if (args.json) {
-    PrintJson({{"step", step.step},
-               {"tokens_before", step.range.tokens_before},
-               {"cursor_before", CursorHex(step.before)},
-               {"cursor_after", CursorHex(step.after)},
-               {"windows", std::move(windows)}});
+    LOCKSTEP_RETURN_IF_ERROR(PrintJson({{"step", step.step},
+                                        {"tokens_before", step.range.tokens_before},
+                                        {"cursor_before", CursorHex(step.before)},
+                                        {"cursor_after", CursorHex(step.after)},
+                                        {"windows", std::move(windows)}}));
   }
   return absl::OkStatus();
 }
@@ -299,7 +299,7 @@ absl::Status RunPlan(const PlanArgs& args) {
     json["steps"] = Json::array({steps.first, steps.last});
     json["windows"] = Json::array({steps.begin, steps.end});
     json["cursor"] = CursorHex(steps.data.cursor());
-    PrintJson(json);
+    LOCKSTEP_RETURN_IF_ERROR(PrintJson(json));
     return absl::OkStatus();
   }
   absl::PrintF("steps %d to %d: windows %d to %d\n%-36s %8s %14s %14s\n", steps.first, steps.last,
@@ -341,10 +341,10 @@ absl::Status RunFetch(const FetchArgs& args) {
         {.progress = [&](int64_t count) { progress.Add(count); }, .interrupted = Interrupted}));
   }
   if (args.json) {
-    PrintJson({{"steps", Json::array({steps.first, steps.last})},
-               {"bytes", steps.plan.bytes},
-               {"cache", args.location.cache},
-               {"cursor", CursorHex(steps.data.cursor())}});
+    LOCKSTEP_RETURN_IF_ERROR(PrintJson({{"steps", Json::array({steps.first, steps.last})},
+                                        {"bytes", steps.plan.bytes},
+                                        {"cache", args.location.cache},
+                                        {"cursor", CursorHex(steps.data.cursor())}}));
   } else {
     absl::PrintF("steps %d to %d: %d bytes of %d are in %s\n", steps.first, steps.last,
                  steps.plan.bytes, engine::CorpusBytes(steps.data.corpus().manifest()),
@@ -386,12 +386,12 @@ absl::Status RunCursor(const CursorArgs& args) {
                            {"epoch", cursor.sources[i].epoch},
                            {"documents", cursor.sources[i].documents}});
     }
-    PrintJson({{"step", args.step},
-               {"window", cursor.window},
-               {"draws", cursor.draws},
-               {"sources", std::move(positions)},
-               {"cursor", HexEncode(AsBytes(bytes))},
-               {"digest", engine::CursorDigest(cursor).ToHex()}});
+    LOCKSTEP_RETURN_IF_ERROR(PrintJson({{"step", args.step},
+                                        {"window", cursor.window},
+                                        {"draws", cursor.draws},
+                                        {"sources", std::move(positions)},
+                                        {"cursor", HexEncode(AsBytes(bytes))},
+                                        {"digest", engine::CursorDigest(cursor).ToHex()}}));
     return absl::OkStatus();
   }
   absl::PrintF("step %d: window %d, %d documents drawn\n", args.step, cursor.window, cursor.draws);

@@ -17,7 +17,7 @@
 #include "cli/command.h"
 #include "cli/engine_options.h"
 #include "cli/interrupt.h"
-#include "cli/print_json.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "engine/run/replay.h"
 #include "engine/run/run_folder.h"
@@ -67,7 +67,7 @@ absl::StatusOr<engine::StartPoint> StartAt(const std::string& from) {
   return engine::StartPoint{.step = manifest.next_step(), .checkpoint = from};
 }
 
-void PrintReport(const engine::ReplayReport& report, bool json) {
+absl::Status PrintReport(const engine::ReplayReport& report, bool json) {
   const std::string verdict(audit::VerdictName(report.verdict));
   if (json) {
     nlohmann::json out = {{"verdict", verdict},
@@ -82,8 +82,7 @@ void PrintReport(const engine::ReplayReport& report, bool json) {
                            {"place", report.difference->place}};
     }
     if (!report.reason.ok()) out["reason"] = std::string(report.reason.message());
-    PrintJson(out);
-    return;
+    return PrintJson(out);
   }
   absl::PrintF("%s: %d steps agree\n", verdict, report.matched);
   if (report.difference) {
@@ -92,6 +91,7 @@ void PrintReport(const engine::ReplayReport& report, bool json) {
                  d.place.empty() ? "" : absl::StrCat(": ", d.place), d.expected, d.found);
   }
   if (!report.reason.ok()) absl::PrintF("%s\n", std::string(report.reason.message()));
+  return absl::OkStatus();
 }
 
 absl::Status RunReplay(const ReplayArgs& args) {
@@ -126,7 +126,7 @@ absl::Status RunReplay(const ReplayArgs& args) {
   hooks.stepped = [&](const engine::StepResult&, bool) { progress->Add(1); };
   const engine::ReplayReport report = engine::Replay(*backend, run, published, options, hooks);
   progress.reset();
-  PrintReport(report, args.json);
+  LOCKSTEP_RETURN_IF_ERROR(PrintReport(report, args.json));
   if (report.verdict == audit::Verdict::kMismatch) return ExitWith(kExitMismatch);
   return report.reason;
 }

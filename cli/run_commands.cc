@@ -16,7 +16,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "cli/command.h"
-#include "cli/print_json.h"
+#include "cli/output.h"
 #include "engine/data/open_corpus.h"
 #include "engine/model/parameters.h"
 #include "engine/run/run_folder.h"
@@ -80,7 +80,7 @@ absl::Status RunInit(const InitArgs& args) {
                                                        .tokenizer = absolute(config.tokenizer_path),
                                                        .parent = ""}));
   if (args.json) {
-    PrintJson({{"run", run.run_id().ToHex()}, {"folder", run.path()}});
+    LOCKSTEP_RETURN_IF_ERROR(PrintJson({{"run", run.run_id().ToHex()}, {"folder", run.path()}}));
   } else {
     absl::PrintF("run %s\n%s: ready; `lockstep train %s` starts it\n", run.run_id().ToHex(),
                  run.path(), run.path());
@@ -108,13 +108,14 @@ absl::Status RunInspect(const InspectArgs& args) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<uint64_t> checkpoints, run.Checkpoints());
   const std::string chain = records.empty() ? "" : audit::ChainAfter(records.back()).ToHex();
   if (args.json) {
-    PrintJson({{"run", run.run_id().ToHex()},
-               {"manifest", Json::parse(audit::EncodeRunManifest(manifest))},
-               {"parameters", layout.elements()},
-               {"steps", records.size()},
-               {"loss", records.empty() ? Json() : Json(records.back().loss)},
-               {"chain", chain},
-               {"checkpoints", checkpoints}});
+    LOCKSTEP_RETURN_IF_ERROR(
+        PrintJson({{"run", run.run_id().ToHex()},
+                   {"manifest", Json::parse(audit::EncodeRunManifest(manifest))},
+                   {"parameters", layout.elements()},
+                   {"steps", records.size()},
+                   {"loss", records.empty() ? Json() : Json(records.back().loss)},
+                   {"chain", chain},
+                   {"checkpoints", checkpoints}}));
     return absl::OkStatus();
   }
   const audit::ModelConfig& m = manifest.model;

@@ -15,7 +15,7 @@
 #include "cli/command.h"
 #include "cli/engine_options.h"
 #include "cli/interrupt.h"
-#include "cli/print_json.h"
+#include "cli/output.h"
 #include "engine/run/metrics.h"
 #include "engine/run/run_folder.h"
 #include "engine/run/train_run.h"
@@ -129,11 +129,11 @@ absl::Status RunTrain(const TrainArgs& args) {
                             engine::Train(*backend, run, options, hooks));
   display.EndLine();
   if (args.json) {
-    PrintJson({{"run", run.run_id().ToHex()},
-               {"next_step", summary.next_step},
-               {"end", summary.end},
-               {"chain", summary.chain.ToHex()},
-               {"interrupted", summary.interrupted}});
+    LOCKSTEP_RETURN_IF_ERROR(PrintJson({{"run", run.run_id().ToHex()},
+                                        {"next_step", summary.next_step},
+                                        {"end", summary.end},
+                                        {"chain", summary.chain.ToHex()},
+                                        {"interrupted", summary.interrupted}}));
   } else {
     absl::PrintF("%s before step %d of %d\nchain %s\n",
                  summary.interrupted ? "interrupted; saved" : "done", summary.next_step,

@@ -227,6 +227,36 @@ class BuildTest(Shelf):
         found = [name for _, folders, files in os.walk(self.out) for name in folders + files]
         self.assertEqual([name for name in found if name.startswith(".tmp-")], [])
 
+    def ingest(self, program):
+        """What lockstep, here a shell script, is called with: its words, or the failure."""
+        path = os.path.join(self.folder, "lockstep")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\necho "$@" > {self.folder}/words\nmkdir -p "$5" && {program}\n')
+        os.chmod(path, 0o755)
+        with mock.patch.object(fetch_corpus, "LOCKSTEP", path), contextlib.redirect_stdout(io.StringIO()):
+            fetch_corpus.ingest(self.out)
+        with open(os.path.join(self.folder, "words"), encoding="utf-8") as file:
+            return file.read().split()
+
+    def test_ingest(self):
+        self.describe({"one": "web"})
+        self.build()
+        ingested = os.path.join(self.out, "ingested")
+        words = self.ingest(f"touch {ingested}/first")
+        self.assertEqual(words, ["corpus", "ingest", os.path.join(self.out, "corpus.toml"), "--out", ingested])
+        self.ingest("true")  # the same again: the folder stays, for lockstep to find its work there
+        self.assertEqual(os.listdir(ingested), ["first"])
+        with self.assertRaisesRegex(fetch_corpus.Failure, "ended with status 5"):
+            self.ingest("exit 5")
+        self.assertEqual(os.listdir(ingested), ["first"])
+        with open(os.path.join(self.out, "corpus.toml"), "a", encoding="utf-8") as file:
+            file.write("# changed\n")
+        self.ingest("true")
+        self.assertEqual(os.listdir(ingested), [])  # begun anew
+        with mock.patch.object(fetch_corpus, "LOCKSTEP", os.path.join(self.folder, "none")):
+            with self.assertRaisesRegex(fetch_corpus.Failure, "not ingested: .*none is not there"):
+                fetch_corpus.ingest(self.out)
+
     def test_two_runs_in_one_folder(self):
         with fetch_corpus.only_one(self.out):
             with self.assertRaisesRegex(fetch_corpus.Failure, "another run is at work"):

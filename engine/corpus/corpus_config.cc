@@ -34,11 +34,11 @@ template <typename T>
 using Choices = std::vector<std::pair<absl::string_view, T>>;
 
 const Choices<DocumentFormat>& Formats() {
-  static const auto* const kFormats = new Choices<DocumentFormat>{
+  static const auto* const formats = new Choices<DocumentFormat>{
       {"jsonl", DocumentFormat::kJsonl},       {"parquet", DocumentFormat::kParquet},
       {"text", DocumentFormat::kText},         {"code", DocumentFormat::kCode},
       {"markdown", DocumentFormat::kMarkdown}, {"html", DocumentFormat::kHtml}};
-  return *kFormats;
+  return *formats;
 }
 
 // What files a folder stands for, unless the source says.
@@ -249,16 +249,20 @@ void ReadFiles(TableReader& table, const std::string& folder, SourceConfig* sour
   std::string root;
   table.String("root", &root);
   source->root = (std::filesystem::path(folder) / root).lexically_normal().string();
+  if (source->root.size() > 1 && source->root.back() == '/') source->root.pop_back();
   table.Strings("paths", &source->paths);
   table.Strings("exclude", &source->exclude);
   source->extensions = DefaultExtensions(source->format);
   table.Strings("extensions", &source->extensions);
   if (source->paths.empty()) table.Fail("paths", "one or more paths or patterns", "");
-  for (std::string& path : source->paths) {
-    while (path.size() > 1 && path.back() == '/') path.pop_back();
-    while (absl::StartsWith(path, "./") && path.size() > 2) path.erase(0, 2);
-    if (!path.empty() && !StaysBelow(path)) {
-      table.Fail("paths", "paths below root, without \"..\" (root may be anywhere)",
+  for (const auto& [key, paths] :
+       {std::pair<const char*, std::vector<std::string>*>("paths", &source->paths),
+        {"exclude", &source->exclude}}) {
+    for (std::string& path : *paths) {
+      while (path.size() > 1 && path.back() == '/') path.pop_back();
+      while (absl::StartsWith(path, "./") && path.size() > 2) path.erase(0, 2);
+      if (path.empty() || StaysBelow(path)) continue;
+      table.Fail(key, "paths below root, without \"..\" (root may be anywhere)",
                  absl::StrCat("\"", path, "\""));
     }
   }

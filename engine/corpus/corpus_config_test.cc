@@ -79,7 +79,7 @@ TEST(CorpusConfigTest, ReadsEverything) {
   EXPECT_EQ(edu.zstd_window_log_max, 31);
   const SourceConfig& code = config->sources[1];
   EXPECT_EQ(code.text_field, "text");
-  EXPECT_EQ(code.root, "/corpora/");
+  EXPECT_EQ(code.root, "/corpora");
   EXPECT_FALSE(code.deduplicate);
   EXPECT_EQ(code.score_min, std::nullopt);
   EXPECT_EQ(code.invalid_utf8, InvalidUtf8::kReplace);
@@ -108,8 +108,9 @@ TEST(CorpusConfigTest, EveryMistakeIsNamedWithItsLine) {
       {"paths = \"src\"", "paths = [1]", "found an integer"},
       {"paths = \"src\"", "paths = \"/src\"", "paths below root"},
       {"paths = \"src\"", "paths = \"a/../../b\"", "paths below root"},
+      {"\"**/old/**\"", "\"../old\"", "source.exclude: expected paths below root"},
       {"paths = \"src\"", "path = \"src\"", "paths is missing"},
-      {"paths = \"src\"", "paths = \"src\"\nmaximum = 3", "line 34: source has no key \"maximum\""},
+      {"paths = \"src\"", "paths = \"src\"\nmaximum = 3", "line 32: source has no key \"maximum\""},
       {"[\".jsonl\", \".json\"]", "[\"jsonl\"]", "begin with a dot"},
       {"text = \"content\"", "text = \"a..b\"", "single dots"},
       {"text = \"content\"", "txt = \"content\"", "source.fields has no key \"txt\""},

@@ -98,7 +98,7 @@ DocumentFilter::DocumentFilter(const SourceConfig& source, const InputFiles& inp
 
 DocumentFilter::~DocumentFilter() = default;
 
-FilteredBlock DocumentFilter::Filter(Block block) {
+FilteredBlock DocumentFilter::Filter(const Block& block) {
   out_ = FilteredBlock();
   begin_ = block.begin;
   end_ = block.end;
@@ -154,7 +154,7 @@ void DocumentFilter::FilterLines(const Block& block) {
     if (valid || IsValidUtf8(line)) {
       FilterLine(line, false);
     } else if (source_.invalid_utf8 == InvalidUtf8::kDrop) {
-      Drop(Outcome::kInvalidUtf8, static_cast<int64_t>(line.size()), true, "");
+      Drop(Outcome::kInvalidUtf8, static_cast<int64_t>(line.size()), false, "");
     } else {
       std::string mended = Mended(line);
       mended.reserve(mended.size() + kBlockPadding);
@@ -194,10 +194,13 @@ void DocumentFilter::FilterLine(absl::string_view line, bool mended) {
   if (found[kId].has_value()) {
     std::string_view id;
     int64_t number = 0;
+    uint64_t large = 0;
     if (found[kId]->get(id) == simdjson::SUCCESS) {
       fields.id = std::string(id);
     } else if (found[kId]->get(number) == simdjson::SUCCESS) {
       fields.id = absl::StrCat(number);
+    } else if (found[kId]->get(large) == simdjson::SUCCESS) {
+      fields.id = absl::StrCat(large);
     }
     if (fields.id.size() > kIdBytesMax)
       return malformed(absl::StrCat("an id of more than ", kIdBytesMax, " bytes"));
@@ -220,7 +223,7 @@ void DocumentFilter::FilterFile(absl::string_view file) {
   if (absl::StartsWith(file, kByteOrderMark)) file.remove_prefix(kByteOrderMark.size());
   const bool valid = IsValidUtf8(file);
   if (!valid && source_.invalid_utf8 == InvalidUtf8::kDrop)
-    return Drop(Outcome::kInvalidUtf8, bytes, true, "");
+    return Drop(Outcome::kInvalidUtf8, bytes, false, "");
   if (memchr(file.data(), '\0', file.size()) != nullptr) {
     return Drop(Outcome::kMalformed, bytes, !valid, "a NUL byte: not a text file");
   }
@@ -235,7 +238,7 @@ void DocumentFilter::FilterRow(const Row& row) {
   if (bytes > source_.record_bytes_max) return Drop(Outcome::kTooLarge, bytes, false, "");
   const bool valid = IsValidUtf8(row.text);
   if (!valid && source_.invalid_utf8 == InvalidUtf8::kDrop)
-    return Drop(Outcome::kInvalidUtf8, bytes, true, "");
+    return Drop(Outcome::kInvalidUtf8, bytes, false, "");
   if (!row.has_text) return Drop(Outcome::kMalformed, 0, false, "no text");
   if (row.id.size() > kIdBytesMax) {
     return Drop(Outcome::kMalformed, bytes, !valid,

@@ -45,7 +45,7 @@ DocumentKey DuplicateKey(absl::string_view text);
 // One document of a record; most records have one, a split one has several.
 struct FilteredDocument {
   Outcome outcome = Outcome::kKept;
-  bool mended = false;      // its record was no valid UTF-8
+  bool mended = false;      // its record's UTF-8 was not valid, and was mended
   bool ends_record = true;  // the last of its record
   bool split = false;       // one of several
   int64_t bytes = 0;        // of text; of the record where there is no text
@@ -72,7 +72,7 @@ class DocumentFilter {
   DocumentFilter(const SourceConfig& source, const InputFiles& inputs);
   ~DocumentFilter();
 
-  FilteredBlock Filter(Block block);
+  FilteredBlock Filter(const Block& block);
 
  private:
   struct Fields;

@@ -142,25 +142,28 @@ class TextWriter {
 
   void EndPreformatted() {
     if (preformatted_ > 0) --preformatted_;
-    if (preformatted_ == 0) newlines_ = 0;
+    if (preformatted_ == 0) {
+      newlines_ = 0;
+      DropTrailing(" \t\n");
+    }
     Break(2);
   }
 
   std::string Take() {
-    DropTrailingSpace();
+    DropTrailing(" \t\n");
     return std::move(out_);
   }
 
  private:
-  void DropTrailingSpace() {
-    while (!out_.empty() && (out_.back() == ' ' || out_.back() == '\t')) out_.pop_back();
+  void DropTrailing(absl::string_view characters) {
+    while (!out_.empty() && absl::StrContains(characters, out_.back())) out_.pop_back();
   }
 
   void Gap() {
     first_in_pre_ = false;
     if (!out_.empty() && newlines_ > 0) {
-      DropTrailingSpace();
-      out_.append(static_cast<size_t>(newlines_), '\n');
+      DropTrailing(" \t");
+      if (!out_.empty()) out_.append(static_cast<size_t>(newlines_), '\n');
     } else if (!out_.empty() && cell_) {
       out_.push_back('\t');
     } else if (!out_.empty() && space_) {

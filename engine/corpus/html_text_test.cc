@@ -35,6 +35,8 @@ TEST(HtmlTextTest, Preformatted) {
   EXPECT_EQ(HtmlToText("a<pre>\nint  x;\n\n\n  y();  \n</pre>b"), "a\n\nint  x;\n\n\n  y();\n\nb");
   EXPECT_EQ(HtmlToText("<pre>a\r\nb</pre>"), "a\nb");
   EXPECT_EQ(HtmlToText("</pre>a  b"), "a b");
+  EXPECT_EQ(HtmlToText("<pre>  \n\n  a\n\n \t\n</pre>"), "  a");
+  EXPECT_EQ(HtmlToText("<pre>a\n \n</pre>b"), "a\n\nb");
 }
 
 TEST(HtmlTextTest, References) {
@@ -99,13 +101,16 @@ TEST(HtmlTextTest, AnyBytesGiveValidTextSoon) {
 }
 
 TEST(HtmlTextTest, EntitiesAreFound) {
-  EXPECT_EQ(NamedCharacter("AElig"), U'\u00C6');
-  EXPECT_EQ(NamedCharacter("zwnj"), U'\u200C');
-  EXPECT_EQ(NamedCharacter("theta"), U'\u03B8');
-  EXPECT_EQ(NamedCharacter("Theta"), U'\u0398');
-  EXPECT_EQ(NamedCharacter("amp"), U'&');
-  EXPECT_EQ(NamedCharacter("AMp"), 0U);
-  EXPECT_EQ(NamedCharacter(""), 0U);
+  const auto code_point = [](absl::string_view name) {
+    return static_cast<uint32_t>(NamedCharacter(name));
+  };
+  EXPECT_EQ(code_point("AElig"), 0xC6U);
+  EXPECT_EQ(code_point("zwnj"), 0x200CU);
+  EXPECT_EQ(code_point("theta"), 0x3B8U);
+  EXPECT_EQ(code_point("Theta"), 0x398U);
+  EXPECT_EQ(code_point("amp"), 0x26U);
+  EXPECT_EQ(code_point("AMp"), 0U);
+  EXPECT_EQ(code_point(""), 0U);
 }
 
 }  // namespace

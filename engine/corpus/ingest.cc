@@ -130,7 +130,7 @@ class Pipeline {
       changed_.notify_all();
     }
     if (!more) return;
-    FilteredBlock filtered = filter.Filter(std::move(block));
+    FilteredBlock filtered = filter.Filter(block);
     const std::lock_guard lock(mutex_);
     ready_.emplace(number, std::move(filtered));
     changed_.notify_all();

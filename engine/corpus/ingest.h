@@ -28,16 +28,16 @@ struct IngestOptions {
   int64_t block_bytes = int64_t{1} << 20;
 };
 
-// Called from any of the threads, one at a time; each may be empty.
+// Each may be empty. Called from any of the threads, and no hook by two of them at a time.
 struct IngestHooks {
   // True asks the run to stop soon; it then returns Cancelled, with all finished parts in place.
-  std::function<bool()> interrupted;
+  std::function<bool()> interrupted = nullptr;
   // Bytes of the input files (as they lie, compressed or not) before where this run began, and read
   // by it.
-  std::function<void(int64_t bytes_before, int64_t bytes_read)> progress;
+  std::function<void(int64_t bytes_before, int64_t bytes_read)> progress = nullptr;
   // Something has become durable: "part", "progress", "report" or "manifest". For tests of what a
   // kill leaves behind.
-  std::function<void(const char* what)> durable;
+  std::function<void(const char* what)> durable = nullptr;
 };
 
 // Reads `inputs` (ListInputFiles of `source`) into `folder`, which is made if need be and belongs

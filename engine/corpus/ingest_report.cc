@@ -98,7 +98,8 @@ std::string IngestReport::ToTable() const {
   if (split > 0)
     absl::StrAppend(&table, "  ", split, " records over bytes_max were cut into ", pieces,
                     " pieces\n");
-  if (mended > 0) absl::StrAppend(&table, "  ", mended, " records were not valid UTF-8\n");
+  if (mended > 0)
+    absl::StrAppend(&table, "  ", mended, " records were not valid UTF-8 and were mended\n");
   for (const std::string& complaint : complaints)
     absl::StrAppend(&table, "  malformed: ", complaint, "\n");
   return table;

@@ -26,8 +26,8 @@ struct OutcomeCount {
 struct IngestReport {
   std::string source;
   int64_t records = 0;  // lines that are not blank, rows, or files
-  int64_t mended = 0;   // records whose invalid UTF-8 was replaced or read as Latin-1 (or for which
-                        // they were dropped)
+  int64_t mended = 0;   // records whose invalid UTF-8 was replaced or read as Latin-1, whatever
+                        // became of them then
   int64_t split = 0;    // records that were cut
   int64_t pieces = 0;   // into so many
   // By outcome. Their documents sum up to records - split + pieces.

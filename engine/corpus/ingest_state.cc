@@ -30,6 +30,7 @@ std::string EncodeIngestState(const IngestState& state) {
                                {"format", "lockstep-ingest-progress"},
                                {"input_digest", state.input_digest.ToHex()},
                                {"input_listing", state.input_listing.ToHex()},
+                               {"input_times", state.input_times.ToHex()},
                                {"parts", EncodeParts(state.parts)},
                                {"position",
                                 {{"bytes", state.position.bytes},
@@ -52,6 +53,7 @@ absl::StatusOr<IngestState> ParseIngestState(absl::string_view bytes) {
   state.config = reader.Sha256Digest("config");
   state.input_digest = reader.Sha256Digest("input_digest");
   state.input_listing = reader.Sha256Digest("input_listing");
+  state.input_times = reader.Sha256Digest("input_times");
   JsonReader position(reader.Object("position"), "progress.position");
   state.position = {.file = position.Integer("file", 0, kCountMax),
                     .records = position.Integer("records", 0, kCountMax),

@@ -23,6 +23,7 @@ inline constexpr char kProgressFile[] = "progress.json";
 struct IngestState {
   Digest config;         // of what the run was asked for
   Digest input_listing;  // and of the files it found
+  Digest input_times;    // InputFiles::times: what was read is not read again
   InputPosition position;
   // Over the files before position.file: from 32 zero bytes, SHA-256(so far, SHA-256(name), u64
   // size, file's digest).

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -28,6 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr size_t kReportBytesMax = size_t{4} << 20;
+constexpr absl::string_view kWhatToDo = "; remove the folder to begin anew, or choose another";
 
 // Makes `folder` and what is above it, durably.
 absl::Status MakeFolder(const fs::path& folder) {
@@ -61,10 +63,11 @@ IngestWriter::IngestWriter(const SourceConfig& source, const InputFiles& inputs,
     : source_(source),
       inputs_(inputs),
       folder_(std::move(folder)),
-      part_bytes_(options.part_bytes),
+      part_bytes_(std::max<int64_t>(options.part_bytes, 1)),
       hooks_(hooks) {
   state_.config = RequestDigest(source, options);
   state_.input_listing = inputs.listing;
+  state_.input_times = inputs.times;
   state_.report.source = source.name;
 }
 
@@ -123,17 +126,16 @@ absl::Status IngestWriter::RemoveLeftovers() const {
 }
 
 absl::Status IngestWriter::CheckSameRequest(const Digest& config, const Digest& listing) const {
-  const absl::string_view what_to_do = "; remove the folder to begin anew, or choose another";
   if (config != state_.config) {
     return absl::FailedPreconditionError(
         absl::StrCat(folder_, ": expected the work of this configuration of source ", source_.name,
-                     "; found that of another", what_to_do));
+                     "; found that of another", kWhatToDo));
   }
   if (listing != state_.input_listing) {
     return absl::FailedPreconditionError(
         absl::StrCat(folder_, ": expected the work on the ", inputs_.files.size(),
                      " input files of source ", source_.name, " with ", inputs_.bytes,
-                     " bytes; found that on other files or sizes", what_to_do));
+                     " bytes; found that on other files or sizes", kWhatToDo));
   }
   return absl::OkStatus();
 }
@@ -166,6 +168,13 @@ absl::Status IngestWriter::LoadProgress() {
   LOCKSTEP_RETURN_IF_ERROR(bytes.status());
   LOCKSTEP_ASSIGN_OR_RETURN(IngestState state, ParseIngestState(*bytes), path);
   LOCKSTEP_RETURN_IF_ERROR(CheckSameRequest(state.config, state.input_listing));
+  if (state.input_times != state_.input_times) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(folder_, ": expected the input files of source ", source_.name,
+                     " as the stopped run found them; found that some were written since (by their "
+                     "modification times)",
+                     kWhatToDo));
+  }
   const int64_t files = static_cast<int64_t>(inputs_.files.size());
   if (state.position.file > files || state.report.source != source_.name) {
     return absl::DataLossError(absl::StrCat(path, ": expected a position within ", files,

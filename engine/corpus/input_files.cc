@@ -4,6 +4,8 @@
 // system gives them.
 #include "engine/corpus/input_files.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -31,13 +33,31 @@ absl::Status FileError(const std::error_code& error, const std::string& path,
   return absl::ErrnoToStatus(error.value(), absl::StrCat(path, ": cannot ", what));
 }
 
+struct FileFacts {
+  int64_t bytes = 0;
+  int64_t modified_ns = 0;
+};
+
+absl::StatusOr<FileFacts> FactsOf(const std::string& path) {
+  struct stat status = {};
+  if (stat(path.c_str(), &status) != 0)
+    return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot look at it"));
+  return FileFacts{.bytes = status.st_size,
+                   .modified_ns = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+std::string Join(const std::string& folder, const std::string& name) {
+  if (folder.empty() || name.empty()) return folder.empty() ? name : folder;
+  return absl::StrCat(folder, folder.back() == '/' ? "" : "/", name);
+}
+
 class Lister {
  public:
   explicit Lister(const SourceConfig& source) : source_(source) {}
 
   absl::Status Add(const std::string& pattern) {
     const size_t before = found_.size() + again_;
-    const std::string prefix = GlobPrefix(pattern);
+    const std::string prefix = pattern == "." ? "" : GlobPrefix(pattern);
     const std::string start = Join(source_.root, prefix);
     std::error_code error;
     const fs::file_status status = fs::status(start.empty() ? "." : start, error);
@@ -62,14 +82,9 @@ class Lister {
                          : " (a folder stands for its files with the source's extensions)"));
   }
 
-  std::map<std::string, int64_t> Take() { return std::move(found_); }
+  std::map<std::string, FileFacts> Take() { return std::move(found_); }
 
  private:
-  static std::string Join(const std::string& folder, const std::string& name) {
-    if (folder.empty() || name.empty()) return folder.empty() ? name : folder;
-    return absl::StrCat(folder, folder.back() == '/' ? "" : "/", name);
-  }
-
   bool HasExtension(absl::string_view name) const {
     if (!absl::ConsumeSuffix(&name, ".gz")) absl::ConsumeSuffix(&name, ".zst");
     return std::any_of(
@@ -90,10 +105,12 @@ class Lister {
       // status() follows links, so that a link to a file counts as that file; one to a folder could
       // lead in a circle.
       const fs::file_status status = entries->status(error);
-      if (error) {
-        error.clear();  // a link that leads nowhere, or a file just removed
+      if (status.type() == fs::file_type::not_found ||
+          error == std::errc::too_many_symbolic_link_levels) {
+        error.clear();  // a link that leads nowhere or in a circle, or a file just removed
         continue;
       }
+      if (error) return FileError(error, Join(source_.root, below), "look at it");
       if (fs::is_directory(status)) {
         if (!entries->is_symlink()) folders.push_back(below);
       } else if (fs::is_regular_file(status)) {
@@ -109,24 +126,22 @@ class Lister {
 
   absl::Status Found(const std::string& below) {
     for (const std::string& pattern : source_.exclude) {
-      if (GlobMatches(pattern, below)) {
+      // A pattern that fits a folder excludes what is in it.
+      if (GlobMatches(pattern, below) || GlobMatches(absl::StrCat(pattern, "/**"), below)) {
         ++again_;
         return absl::OkStatus();
       }
     }
-    std::error_code error;
-    const std::string path = Join(source_.root, below);
-    const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
-    if (error) return FileError(error, path, "look at it");
-    if (!found_.emplace(below, bytes).second) ++again_;
+    LOCKSTEP_ASSIGN_OR_RETURN(const FileFacts facts, FactsOf(Join(source_.root, below)));
+    if (!found_.emplace(below, facts).second) ++again_;
     if (found_.size() <= kFilesMax) return absl::OkStatus();
     return absl::ResourceExhaustedError(
         absl::StrCat("source ", source_.name, ": more than ", kFilesMax, " files"));
   }
 
   const SourceConfig& source_;
-  std::map<std::string, int64_t> found_;  // by path below the root
-  size_t again_ = 0;                      // found, and excluded or found before
+  std::map<std::string, FileFacts> found_;  // by path below the root
+  size_t again_ = 0;                        // found, and excluded or found before
 };
 
 }  // namespace
@@ -153,20 +168,34 @@ std::string EscapedPath(absl::string_view path) {
   return out;
 }
 
+absl::Status CheckUnchanged(const InputFile& file) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const FileFacts facts, FactsOf(file.path));
+  if (facts.bytes == file.bytes && facts.modified_ns == file.modified_ns) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      file.path, ": expected the file as it was when this run began (", file.bytes,
+      " bytes); found ", facts.bytes, " bytes", facts.bytes == file.bytes ? ", written since" : "",
+      ": it changed during the ingest; run again when it no longer does"));
+}
+
 absl::StatusOr<InputFiles> ListInputFiles(const SourceConfig& source) {
   Lister lister(source);
   for (const std::string& pattern : source.paths) LOCKSTEP_RETURN_IF_ERROR(lister.Add(pattern));
   InputFiles inputs;
-  Sha256Hasher hasher;
-  for (const auto& [below, bytes] : lister.Take()) {
+  Sha256Hasher listing;
+  Sha256Hasher times;
+  for (const auto& [below, facts] : lister.Take()) {
     InputFile& file = inputs.files.emplace_back();
     file.name = EscapedPath(below);
-    file.path = source.root.empty() ? below : absl::StrCat(source.root, "/", below);
-    file.bytes = bytes;
-    inputs.bytes += bytes;
-    hasher.Update(AsBytes(absl::StrCat(file.name, absl::string_view("\0", 1), bytes, "\n")));
+    file.path = Join(source.root, below);
+    file.bytes = facts.bytes;
+    file.modified_ns = facts.modified_ns;
+    inputs.bytes += file.bytes;
+    const std::string start = absl::StrCat(file.name, absl::string_view("\0", 1));
+    listing.Update(AsBytes(absl::StrCat(start, file.bytes, "\n")));
+    times.Update(AsBytes(absl::StrCat(start, file.modified_ns, "\n")));
   }
-  inputs.listing = hasher.Finish();
+  inputs.listing = listing.Finish();
+  inputs.times = times.Finish();
   return inputs;
 }
 

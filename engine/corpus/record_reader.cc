@@ -195,6 +195,7 @@ absl::Status RecordReader::FinishFile(Block* block) {
   LOCKSTEP_RETURN_IF_ERROR(ReadToEnd().status());
   block->ends_file = true;
   block->file_bytes = file_->file_bytes();
+  LOCKSTEP_RETURN_IF_ERROR(CheckUnchanged(input));
   if (block->file_bytes != input.bytes) {
     return absl::FailedPreconditionError(
         absl::StrCat(input.path, ": expected ", input.bytes, " bytes, as listed; found ",

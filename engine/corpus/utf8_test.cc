@@ -48,15 +48,16 @@ TEST(Utf8Test, EveryCodePoint) {
   for (char32_t c = 0; c < 0x110010; ++c) {
     std::string text;
     AppendUtf8(c, &text);
-    ASSERT_TRUE(IsValidUtf8(text)) << c;
+    const auto number = static_cast<uint32_t>(c);
+    ASSERT_TRUE(IsValidUtf8(text)) << number;
     const bool scalar = c <= 0x10FFFF && (c < 0xD800 || c > 0xDFFF);
-    ASSERT_EQ(text == "\xEF\xBF\xBD", !scalar || c == 0xFFFD) << c;
+    ASSERT_EQ(text == "\xEF\xBF\xBD", !scalar || c == 0xFFFD) << number;
     ASSERT_EQ(text.size(), !scalar       ? 3U
                            : c < 0x80    ? 1U
                            : c < 0x800   ? 2U
                            : c < 0x10000 ? 3U
                                          : 4U)
-        << c;
+        << number;
   }
 }
 

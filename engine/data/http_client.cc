@@ -6,6 +6,7 @@
 #include <curl/curl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "base/logging.h"
 #include "base/status.h"
 
@@ -26,39 +28,6 @@ void InitialiseLibrary() {
   LOCKSTEP_CHECK(code == CURLE_OK, "libcurl does not start: {}", curl_easy_strerror(code));
 }
 
-}  // namespace
-
-// One file or range, over all its tries.
-struct HttpClient::Request {
-  std::string url;
-  // A range: [begin, begin + size of out) of file_bytes.
-  std::optional<std::span<uint8_t>> out;
-  uint64_t begin = 0;
-  uint64_t file_bytes = 0;
-  // A whole file.
-  std::string* body = nullptr;
-  size_t bytes_max = 0;
-
-  const std::function<bool()>* interrupted = nullptr;
-  uint64_t received = 0;
-  CURL* handle = nullptr;
-  std::string content_range;  // of this try
-  bool checked = false;       // the answer's beginning, in this try
-  absl::Status status;        // why we broke it off
-
-  std::string Where() const {
-    if (!out) return url;
-    return absl::StrCat(url, ", bytes ", begin, " to ", begin + out->size() - 1);
-  }
-  bool done() const { return out && received == out->size(); }
-  uint64_t next() const { return begin + received; }
-  absl::Status CheckAnswer();
-  absl::Status TakeBytes(const char* bytes, size_t size);
-  static size_t OnBody(char* bytes, size_t, size_t size, void* request);
-};
-
-namespace {
-
 absl::Status StatusOfCode(long code) {
   const std::string message = absl::StrCat("the server answered ", code);
   if (code == 404 || code == 410) return absl::NotFoundError(message);
@@ -70,7 +39,93 @@ absl::Status StatusOfCode(long code) {
   return absl::FailedPreconditionError(message);
 }
 
+using SteadyClock = std::chrono::steady_clock;
+
 }  // namespace
+
+// One file or range, over all its tries.
+struct HttpClient::Request {
+  std::string url;
+  // A range: [begin, begin + size of out) of file_bytes.
+  std::optional<std::span<uint8_t>> out;
+  uint64_t begin = 0;
+  uint64_t file_bytes = 0;
+  // Or a whole file.
+  std::string* body = nullptr;
+  size_t bytes_max = 0;
+  uint64_t received = 0;  // of the range, over all tries; of the file, in this one
+
+  // Of this try.
+  const HttpOptions* options = nullptr;
+  CURL* handle = nullptr;
+  std::string content_range;
+  bool checked = false;  // the answer's beginning
+  SteadyClock::time_point started, last_byte;
+  curl_off_t bytes = 0;
+  absl::Status status;  // why we broke it off
+
+  std::string Where() const {
+    if (!out) return url;
+    return absl::StrCat(url, ", bytes ", begin, " to ", begin + out->size() - 1);
+  }
+  uint64_t next() const { return begin + received; }
+
+  void Start(CURL* new_handle, const HttpOptions& new_options);
+  absl::Status Outcome(CURLcode code);
+  absl::Status CheckAnswer();
+  absl::Status CheckPace(curl_off_t now);
+  absl::Status TakeBytes(const char* bytes, size_t size);
+  static size_t OnHeader(char* bytes, size_t, size_t size, void* request);
+  static size_t OnBody(char* bytes, size_t, size_t size, void* request);
+  static int OnProgress(void* request, curl_off_t, curl_off_t now, curl_off_t, curl_off_t);
+};
+
+void HttpClient::Request::Start(CURL* new_handle, const HttpOptions& new_options) {
+  handle = new_handle;
+  options = &new_options;
+  content_range.clear();
+  checked = false;
+  started = last_byte = SteadyClock::now();
+  bytes = 0;
+  status = absl::OkStatus();
+  curl_easy_setopt(handle, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(handle, CURLOPT_MAXREDIRS, 5L);
+  curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);  // several threads
+  curl_easy_setopt(handle, CURLOPT_USERAGENT, "lockstep");
+  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS,
+                   static_cast<long>(absl::ToInt64Milliseconds(options->connect_timeout)));
+  curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, OnHeader);
+  curl_easy_setopt(handle, CURLOPT_HEADERDATA, this);
+  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, OnBody);
+  curl_easy_setopt(handle, CURLOPT_WRITEDATA, this);
+  curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, OnProgress);
+  curl_easy_setopt(handle, CURLOPT_XFERINFODATA, this);
+  if (out) {
+    const std::string range = absl::StrCat(next(), "-", begin + out->size() - 1);
+    curl_easy_setopt(handle, CURLOPT_RANGE, range.c_str());  // copied
+  } else {
+    body->clear();
+    received = 0;
+  }
+}
+
+absl::Status HttpClient::Request::Outcome(CURLcode code) {
+  if (!status.ok()) return status;
+  if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL) {
+    return absl::InvalidArgumentError("expected an address of http or https");
+  }
+  if (code == CURLE_OK && !checked) LOCKSTEP_RETURN_IF_ERROR(CheckAnswer());  // an empty body
+  if (out && received < out->size() && (code == CURLE_OK || received > 0)) {
+    return absl::UnavailableError(
+        absl::StrCat("the answer ended after ", received, " of ", out->size(), " bytes"));
+  }
+  if (code != CURLE_OK) return absl::UnavailableError(curl_easy_strerror(code));
+  return absl::OkStatus();
+}
 
 // Before the first byte of a body: is it what was asked for?
 absl::Status HttpClient::Request::CheckAnswer() {
@@ -84,14 +139,12 @@ absl::Status HttpClient::Request::CheckAnswer() {
         "supports range requests");
   }
   if (code != 206) return StatusOfCode(code);
-  const std::string expected =
-      absl::StrCat("bytes ", next(), "-", begin + out->size() - 1, "/", file_bytes);
-  if (content_range == expected ||
-      content_range == absl::StrCat(absl::StripSuffix(expected, absl::StrCat(file_bytes)), "*")) {
+  const std::string range = absl::StrCat("bytes ", next(), "-", begin + out->size() - 1, "/");
+  if (content_range == absl::StrCat(range, file_bytes) || content_range == range + "*") {
     return absl::OkStatus();
   }
-  return absl::DataLossError(
-      absl::StrCat("expected the range \"", expected, "\", found \"", content_range, "\""));
+  return absl::DataLossError(absl::StrCat("expected the range \"", range, file_bytes,
+                                          "\", found \"", content_range, "\""));
 }
 
 absl::Status HttpClient::Request::TakeBytes(const char* bytes, size_t size) {
@@ -112,12 +165,51 @@ absl::Status HttpClient::Request::TakeBytes(const char* bytes, size_t size) {
   return absl::OkStatus();
 }
 
+absl::Status HttpClient::Request::CheckPace(curl_off_t now) {
+  if (options->interrupted && options->interrupted()) return absl::CancelledError("interrupted");
+  const SteadyClock::time_point time = SteadyClock::now();
+  if (now != bytes) last_byte = time;
+  bytes = now;
+  const auto patience = absl::ToChronoNanoseconds(options->stall_timeout);
+  if (time - last_byte >= patience) {
+    return absl::UnavailableError(absl::StrCat("the server stalled after ", received, " bytes"));
+  }
+  const std::chrono::duration<double> beyond = time - started - patience;
+  if (beyond.count() * static_cast<double>(options->bytes_per_second_min) >
+      static_cast<double>(now)) {
+    return absl::UnavailableError(absl::StrCat("the server is too slow: expected at least ",
+                                               options->bytes_per_second_min,
+                                               " bytes a second, found ", now, " bytes in all"));
+  }
+  return absl::OkStatus();
+}
+
+size_t HttpClient::Request::OnHeader(char* bytes, size_t, size_t size, void* request) {
+  auto& self = *static_cast<Request*>(request);
+  const absl::string_view line(bytes, size);
+  if (absl::StartsWith(line, "HTTP/")) self.content_range.clear();  // of a redirection before
+  constexpr absl::string_view kName = "content-range:";
+  if (absl::StartsWithIgnoreCase(line, kName)) {
+    self.content_range =
+        std::string(absl::StripAsciiWhitespace(line.substr(kName.size())).substr(0, 256));
+  }
+  return size;
+}
+
 size_t HttpClient::Request::OnBody(char* bytes, size_t, size_t size, void* request) {
   auto& self = *static_cast<Request*>(request);
   if (!self.checked) self.status = self.CheckAnswer();
   self.checked = true;
   if (self.status.ok()) self.status = self.TakeBytes(bytes, size);
   return self.status.ok() ? size : 0;
+}
+
+// Called at least about once a second, also when nothing comes.
+int HttpClient::Request::OnProgress(void* request, curl_off_t, curl_off_t now, curl_off_t,
+                                    curl_off_t) {
+  auto& self = *static_cast<Request*>(request);
+  if (self.status.ok()) self.status = self.CheckPace(now);
+  return self.status.ok() ? 0 : 1;
 }
 
 HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)) { InitialiseLibrary(); }
@@ -141,83 +233,13 @@ void HttpClient::ReturnHandle(void* handle) {
   idle_.push_back(handle);
 }
 
-namespace {
-
-size_t OnHeader(char* bytes, size_t, size_t size, void* content_range) {
-  const absl::string_view line(bytes, size);
-  auto* range = static_cast<std::string*>(content_range);
-  if (absl::StartsWith(line, "HTTP/")) range->clear();  // of a redirection before
-  constexpr absl::string_view kName = "content-range:";
-  if (absl::StartsWithIgnoreCase(line, kName)) {
-    *range = std::string(absl::StripAsciiWhitespace(line.substr(kName.size()))).substr(0, 256);
-  }
-  return size;
-}
-
-int OnProgress(void* interrupted, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  const auto& ask = *static_cast<const std::function<bool()>*>(interrupted);
-  return ask && ask() ? 1 : 0;
-}
-
-void SetCommon(CURL* handle, const std::string& url, const HttpOptions& options) {
-  curl_easy_setopt(handle, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 1L);
-  curl_easy_setopt(handle, CURLOPT_MAXREDIRS, 5L);
-  curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);  // several threads
-  curl_easy_setopt(handle, CURLOPT_USERAGENT, "lockstep");
-  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS,
-                   static_cast<long>(absl::ToInt64Milliseconds(options.connect_timeout)));
-  curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME,
-                   std::max(1L, static_cast<long>(absl::ToInt64Seconds(options.stall_timeout))));
-  curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, OnProgress);
-  curl_easy_setopt(handle, CURLOPT_XFERINFODATA, &options.interrupted);
-}
-
-}  // namespace
-
 absl::Status HttpClient::PerformOnce(Request& request) {
   CURL* handle = TakeHandle();
   if (handle == nullptr) return absl::ResourceExhaustedError("libcurl has no memory");
-  SetCommon(handle, request.url, options_);
-  request.handle = handle;
-  request.content_range.clear();
-  request.checked = false;
-  request.status = absl::OkStatus();
-  if (request.out) {
-    const std::string range =
-        absl::StrCat(request.next(), "-", request.begin + request.out->size() - 1);
-    curl_easy_setopt(handle, CURLOPT_RANGE, range.c_str());  // copied
-  } else {
-    request.body->clear();
-    request.received = 0;
-  }
-  curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, OnHeader);
-  curl_easy_setopt(handle, CURLOPT_HEADERDATA, &request.content_range);
-  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, Request::OnBody);
-  curl_easy_setopt(handle, CURLOPT_WRITEDATA, &request);
-  const CURLcode code = curl_easy_perform(handle);
-  if (code == CURLE_OK && !request.checked)
-    request.status = request.CheckAnswer();  // an empty body
+  request.Start(handle, options_);
+  const absl::Status status = request.Outcome(curl_easy_perform(handle));
   ReturnHandle(handle);
-  if (!request.status.ok()) return request.status;
-  if (code == CURLE_ABORTED_BY_CALLBACK) return absl::CancelledError("interrupted");
-  if (code == CURLE_OPERATION_TIMEDOUT && request.checked) {
-    return absl::UnavailableError(
-        absl::StrCat("the server stalled after ", request.received, " bytes"));
-  }
-  if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL) {
-    return absl::InvalidArgumentError("expected an address of http or https");
-  }
-  if (request.out && !request.done() && (code == CURLE_OK || request.received > 0)) {
-    return absl::UnavailableError(absl::StrCat("the answer ended after ", request.received, " of ",
-                                               request.out->size(), " bytes"));
-  }
-  if (code != CURLE_OK) return absl::UnavailableError(curl_easy_strerror(code));
-  return absl::OkStatus();
+  return status;
 }
 
 // In pieces, so that an interrupt does not wait for the end.

@@ -26,8 +26,9 @@ struct HttpOptions {
   int tries_max = 4;
   absl::Duration backoff = absl::Milliseconds(500);  // before the second try; twice that each time
   absl::Duration connect_timeout = absl::Seconds(20);
-  absl::Duration stall_timeout = absl::Seconds(30);  // without a byte; whole seconds, at least 1
-  std::function<bool()> interrupted;                 // asked at least once a second; may be empty
+  absl::Duration stall_timeout = absl::Seconds(30);  // without a byte; noticed within a second
+  int64_t bytes_per_second_min = 1024;  // on average, after the first stall_timeout of a try
+  std::function<bool()> interrupted = nullptr;  // asked at least once a second; may be empty
 };
 
 // Any thread may call. Connections are kept and used again.

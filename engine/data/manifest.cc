@@ -116,8 +116,8 @@ class Fields {
   }
   void Fail(const char* key, absl::string_view expected) {
     if (!status_.ok()) return;
-    status_ = absl::DataLossError(
-        absl::StrCat("field ", Below(key), ": expected ", expected, ", found something else"));
+    status_ = absl::DataLossError(absl::StrCat("field ", *key == '\0' ? where_ : Below(key),
+                                               ": expected ", expected, ", found something else"));
   }
 
   const Json& json_;
@@ -161,17 +161,45 @@ SourceEntry SourceFromJson(const Json& json, const std::string& where, absl::Sta
   return source;
 }
 
+// Reads JSON and keeps nothing of it: finds where it stops being JSON, or becomes too deep.
+class JsonCheck final : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool start_object(std::size_t) override { return ++depth_ <= kDepthMax; }
+  bool start_array(std::size_t) override { return ++depth_ <= kDepthMax; }
+  bool end_object() override { return --depth_, true; }
+  bool end_array() override { return --depth_, true; }
+  bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
+    position_ = position;
+    return false;
+  }
+
+  absl::Status status() const {
+    if (depth_ > kDepthMax) {
+      return absl::DataLossError(
+          absl::StrCat("expected JSON at most ", kDepthMax, " levels deep, found more"));
+    }
+    // The parser counts from 1.
+    return absl::DataLossError(absl::StrCat("offset ", position_ > 0 ? position_ - 1 : 0,
+                                            ": expected JSON, found other bytes"));
+  }
+
+ private:
+  int depth_ = 0;
+  size_t position_ = 0;
+};
+
 absl::StatusOr<Json> ParseJson(absl::string_view bytes) {
-  bool too_deep = false;
-  const auto shallow = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep |= depth > kDepthMax;
-    return depth <= kDepthMax;
-  };
-  Json json = Json::parse(bytes.data(), bytes.data() + bytes.size(), shallow,
-                          /*allow_exceptions=*/false);
-  if (json.is_discarded() || too_deep)
-    return absl::DataLossError("expected JSON, found other bytes");
-  return json;
+  JsonCheck check;
+  if (!Json::sax_parse(bytes.begin(), bytes.end(), &check)) return check.status();
+  return Json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
 }
 
 // The first byte at which what was read is not what this program would write.

@@ -19,14 +19,14 @@ namespace lockstep::engine {
 
 struct CorpusLocation {
   // Folders, and addresses of http or https; asked in this order for each piece.
-  std::vector<std::string> places;
+  std::vector<std::string> places = {};
   // Which corpus: ManifestDigest. Only a single folder needs none.
-  std::optional<Digest> manifest;
+  std::optional<Digest> manifest = std::nullopt;
   // A folder, made if need be, for what comes over the network; it is asked first, and becomes a
   // corpus folder with holes. Empty: none.
-  std::string cache;
+  std::string cache = {};
   MirrorNames names = MirrorNames::kPaths;  // of addresses
-  HttpOptions http;
+  HttpOptions http = {};
 };
 
 // The manifest of the first place that has it; all bytes are checked as they are read. Errors:

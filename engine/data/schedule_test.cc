@@ -74,6 +74,27 @@ TEST(BatchSchedule, LastPhaseMayGoOnForEver) {
   EXPECT_THAT(schedule->StepOfWindow(UINT64_MAX), StatusIs(kOutOfRange));
 }
 
+TEST(BatchSchedule, StartsInTheMiddleOfARun) {
+  // A run of 2 windows a step that at step 5, 10 windows and 80 tokens in, goes on with 4 windows a
+  // step to 200 tokens: steps at 80, 112, 144 and 176 tokens.
+  const auto schedule = BatchSchedule::Create({{4, 200}}, 8, {.step = 5, .window = 10});
+  ASSERT_THAT(schedule, IsOk());
+  EXPECT_EQ(schedule->steps(), 9);
+  EXPECT_THAT(schedule->WindowsOfStep(5), IsOkAndHolds(StepWindows{10, 14, 80}));
+  EXPECT_THAT(schedule->WindowsOfStep(8), IsOkAndHolds(StepWindows{22, 26, 176}));
+  EXPECT_THAT(schedule->WindowsOfStep(9), StatusIs(kOutOfRange));
+  EXPECT_THAT(schedule->WindowsOfStep(4), StatusIs(kOutOfRange, HasSubstr("before step 5")));
+  EXPECT_THAT(schedule->StepOfWindow(9), StatusIs(kOutOfRange, HasSubstr("before window 10")));
+  EXPECT_THAT(schedule->StepOfWindow(10), IsOkAndHolds(5));
+  EXPECT_THAT(schedule->WindowBefore(5), IsOkAndHolds(10));
+  EXPECT_THAT(schedule->WindowBefore(9), IsOkAndHolds(26));
+  EXPECT_THAT(schedule->WindowBefore(4), StatusIs(kOutOfRange));
+  EXPECT_THAT(schedule->WindowBefore(10), StatusIs(kOutOfRange));
+  EXPECT_THAT(BatchSchedule::Create({{4, 200}}, 8, {.step = 5, .window = 4}), StatusIs(kInvalid));
+  EXPECT_THAT(BatchSchedule::Create({{4, 200}}, 8, {.step = 0, .window = UINT64_MAX}),
+              StatusIs(kInvalid));
+}
+
 TEST(BatchSchedule, RefusesPhasesThatMakeNoSense) {
   EXPECT_THAT(BatchSchedule::Create({}, 8), StatusIs(kInvalid));
   EXPECT_THAT(BatchSchedule::Create({{1, 10}}, 0), StatusIs(kInvalid));

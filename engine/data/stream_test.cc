@@ -1,213 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stream against a model of it that is slow and obvious: it writes out every document that is
-// ever drawn into one list of tokens, and cuts that list. Corpora and resume points are random
-// (seed and trial are printed), and made to contain what is rare: empty sources, single ones,
-// documents longer than many windows, epochs that end at once.
+// The stream against its model (testing/stream_model.h), window by window, over random corpora and
+// resume points; and what it refuses.
 #include "engine/data/stream.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "base/testing/status_matchers.h"
-#include "engine/data/schedule.h"
 #include "engine/data/testing/memory_corpus.h"
+#include "engine/data/testing/stream_model.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/random/random.h"
 
 namespace lockstep::engine {
 namespace {
 
+using testing::Flat;
 using ::testing::HasSubstr;
 using testing::MakeMemoryCorpus;
 using testing::MemoryCorpus;
 using testing::MemorySource;
+using testing::Model;
 using testing::Tokens;
+using testing::Trial;
 
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-
-// One token of the flat buffer, and where it is from.
-struct Placed {
-  int32_t token;
-  uint32_t source, shard, document, offset;
-};
-
-// The definition, written down as plainly as it goes.
-class Model {
- public:
-  Model(std::vector<MemorySource> sources, uint64_t seed)
-      : sources_(std::move(sources)), seed_(seed), orders_(sources_.size()) {
-    absl::uint128 shares = 0;
-    std::vector<absl::uint128> tokens, documents, share;
-    for (const MemorySource& source : sources_) {
-      uint64_t t = 0, d = 0;
-      for (const auto& shard : source.shards) {
-        for (const Tokens& document : shard) t += document.size() + 1, d += 1;
-      }
-      tokens.push_back(t);
-      documents.push_back(d);
-      share.push_back(source.share.value_or(t));
-      if (d > 0) shares += share.back();
-    }
-    for (size_t i = 0; i < sources_.size(); ++i) {
-      absl::uint128 weight = 0;
-      if (documents[i] > 0 && share[i] > 0) {
-        weight = share[i] * (absl::uint128(1) << 63) / shares * documents[i] / tokens[i];
-      }
-      weights_.push_back(static_cast<uint64_t>(weight));
-    }
-  }
-
-  // Tokens [m * length, (m + 1) * length) of the flat buffer.
-  std::vector<Placed> Window(uint64_t m, uint64_t length) {
-    while (buffer_.size() < (m + 1) * length) Draw();
-    return {buffer_.begin() + m * length, buffer_.begin() + (m + 1) * length};
-  }
-
-  uint64_t draws() const { return draws_; }
-
- private:
-  struct Order {
-    uint64_t epoch = 0;
-    size_t next = 0;
-    std::vector<std::pair<uint32_t, uint32_t>> documents;  // of the epoch: shard, document
-  };
-
-  void Draw() {
-    uint64_t total = 0;
-    for (uint64_t weight : weights_) total += weight;
-    uint64_t u = kernels::RandomBelow(seed_, kernels::StreamOf("data/mix"), draws_++, total);
-    uint32_t source = 0;
-    while (u >= weights_[source]) u -= weights_[source++];
-    Order& order = orders_[source];
-    if (order.next == order.documents.size()) {
-      if (!order.documents.empty()) ++order.epoch;
-      Shuffle(source, order);
-    }
-    const auto [shard, document] = order.documents[order.next++];
-    Tokens tokens = sources_[source].shards[shard][document];
-    tokens.push_back(0);
-    for (uint32_t i = 0; i < tokens.size(); ++i) {
-      buffer_.push_back({tokens[i], source, shard, document, i});
-    }
-  }
-
-  void Shuffle(uint32_t source, Order& order) {
-    const std::string name = absl::StrCat("data/", Sha256(AsBytes(sources_[source].name)).ToHex(),
-                                          "/epoch.", order.epoch);
-    order.next = 0;
-    order.documents.clear();
-    const auto& shards = sources_[source].shards;
-    for (int64_t shard : kernels::RandomPermutation(
-             seed_, kernels::StreamOf(absl::StrCat(name, "/shards")), shards.size())) {
-      const uint64_t stream = kernels::StreamOf(absl::StrCat(name, "/shard.", shard, "/documents"));
-      for (int64_t document : kernels::RandomPermutation(seed_, stream, shards[shard].size())) {
-        order.documents.emplace_back(shard, document);
-      }
-    }
-  }
-
-  std::vector<MemorySource> sources_;
-  uint64_t seed_;
-  std::vector<uint64_t> weights_;
-  std::vector<Order> orders_;
-  uint64_t draws_ = 0;
-  std::vector<Placed> buffer_;
-};
-
-// A window with its tokens, in the form that both sides can be given.
-std::vector<std::array<uint32_t, 5>> Flat(const std::vector<Placed>& window) {
-  std::vector<std::array<uint32_t, 5>> flat;
-  for (const Placed& p : window) {
-    flat.push_back({p.source, p.shard, p.document, p.offset, static_cast<uint32_t>(p.token)});
-  }
-  return flat;
-}
-
-std::vector<std::array<uint32_t, 5>> Flat(const Stream& stream,
-                                          const std::vector<TokenSpan>& spans) {
-  std::vector<int32_t> tokens(stream.window_tokens());
-  EXPECT_THAT(stream.ReadTokens(spans, tokens), IsOk());
-  std::vector<std::array<uint32_t, 5>> flat;
-  for (const TokenSpan& span : spans) {
-    for (uint32_t i = span.begin; i < span.end; ++i) {
-      flat.push_back(
-          {span.source, span.shard, span.document, i, static_cast<uint32_t>(tokens[flat.size()])});
-    }
-  }
-  return flat;
-}
-
-// Random numbers of one trial.
-class Dice {
- public:
-  explicit Dice(uint64_t trial) : trial_(trial) {}
-  uint64_t Below(uint64_t bound) { return kernels::RandomBelow(/*seed=*/20, trial_, n_++, bound); }
-
- private:
-  uint64_t trial_;
-  uint64_t n_ = 0;
-};
-
-std::vector<MemorySource> RandomSources(Dice& dice, uint64_t seq_len) {
-  std::vector<MemorySource> sources;
-  const uint64_t count = 1 + dice.Below(4);
-  for (uint64_t s = 0; s < count; ++s) {
-    MemorySource source = {.name = absl::StrCat("source-", s), .shards = {}, .share = {}};
-    // The first source is never empty, so that there is a stream.
-    const uint64_t shards = s > 0 && dice.Below(4) == 0 ? 0 : 1 + dice.Below(4);
-    for (uint64_t i = 0; i < shards; ++i) {
-      std::vector<Tokens>& shard =
-          source.shards.emplace_back(1 + dice.Below(dice.Below(2) ? 1 : 6));
-      for (Tokens& document : shard) {
-        const bool long_one = dice.Below(6) == 0;
-        document.resize(dice.Below(long_one ? 5 * seq_len + 2 : seq_len + 2));
-        for (int32_t& token : document) token = 1 + static_cast<int32_t>(dice.Below(999));
-      }
-    }
-    if (dice.Below(2) == 0) source.share = s == 0 ? 1 + dice.Below(100) : dice.Below(100);
-    sources.push_back(source);
-  }
-  return sources;
-}
-
-// A corpus, a stream over it, and the model of both.
-struct Trial {
-  explicit Trial(uint64_t number)
-      : dice(number),
-        seed(dice.Below(1000)),
-        seq_len(1 + dice.Below(20)),
-        sources(RandomSources(dice, seq_len)),
-        corpus(MakeMemoryCorpus(sources, dice.Below(2) ? 1000 : 70000)),
-        model(sources, seed) {}
-
-  Stream Open() {
-    absl::StatusOr<Stream> stream = Stream::Open(corpus.reader, seed, seq_len);
-    EXPECT_THAT(stream, IsOk());
-    return *std::move(stream);
-  }
-  void ExpectNext(Stream& stream) {
-    const uint64_t window = stream.window();
-    std::vector<TokenSpan> spans;
-    ASSERT_THAT(stream.Next(&spans), IsOk());
-    ASSERT_EQ(Flat(stream, spans), Flat(model.Window(window, seq_len + 1))) << "window " << window;
-    ASSERT_EQ(stream.window(), window + 1);
-  }
-
-  Dice dice;
-  uint64_t seed;
-  uint64_t seq_len;
-  std::vector<MemorySource> sources;
-  MemoryCorpus corpus;
-  Model model;
-};
 
 constexpr uint64_t kTrials = 400;
 
@@ -275,45 +99,6 @@ TEST(Stream, WalkReadsNoTokens) {
   EXPECT_EQ(trial.corpus.files->reads[ShardFile::kTokens], 0);
   EXPECT_EQ(trial.corpus.files->reads[ShardFile::kNames], 0);
   EXPECT_GT(trial.corpus.files->reads[ShardFile::kIndex], 0);
-}
-
-// The run: steps of 64 windows. Ranks of a world of any size, each with a stream of its own, take
-// together exactly the windows of the model, each once; the world's size changes at a checkpoint in
-// the middle, and nothing else does.
-TEST(Stream, AnyWorldSizeReadsTheSameWindowsAlsoAfterAChange) {
-  constexpr uint64_t kPerStep = 64;
-  for (uint64_t world = 1; world <= 64; ++world) {
-    SCOPED_TRACE(absl::StrCat("world ", world));
-    Trial trial(1000 + world);
-    const auto schedule = BatchSchedule::Create({{kPerStep, std::nullopt}}, trial.seq_len);
-    ASSERT_THAT(schedule, IsOk());
-    std::string checkpoint = EncodeCursor(trial.Open().cursor());
-    for (uint64_t step = 0; step < 2; ++step) {
-      const uint64_t ranks = step == 0 ? world : 1 + (world * 7) % 64;
-      const StepWindows windows = *schedule->WindowsOfStep(step);
-      std::map<uint64_t, int> taken;
-      std::string end;
-      for (uint64_t rank = 0; rank < ranks; ++rank) {
-        Stream stream = trial.Open();
-        const StreamCursor cursor = *DecodeCursor(AsBytes(checkpoint));
-        ASSERT_THAT(CheckCursorAtStep(*schedule, step, cursor), IsOk());
-        ASSERT_THAT(stream.Seek(cursor), IsOk());
-        for (uint64_t window = windows.begin; window < windows.end; ++window) {
-          if (RankOfWindow(windows, window, ranks) == rank) {
-            ASSERT_NO_FATAL_FAILURE(trial.ExpectNext(stream));
-            ++taken[window];
-          } else {
-            ASSERT_THAT(stream.Skip(1), IsOk());
-          }
-        }
-        if (rank == 0) end = EncodeCursor(stream.cursor());
-        ASSERT_EQ(EncodeCursor(stream.cursor()), end) << "ranks end at different places";
-      }
-      ASSERT_EQ(taken.size(), kPerStep);
-      for (const auto& [window, times] : taken) EXPECT_EQ(times, 1) << window;
-      checkpoint = end;
-    }
-  }
 }
 
 TEST(Stream, EpochOfOneSourceEndsWithoutThatOfAnother) {
@@ -386,16 +171,111 @@ TEST(Stream, WeightsAreExactIntegers) {
   EXPECT_EQ(MixWeights(*corpus.manifest), (std::vector<uint64_t>{3ull << 57, 0, 1ull << 57}));
 }
 
-TEST(Stream, OtherSeedsAndLengthsAreOtherStreams) {
-  Trial trial(5);
-  const Stream stream = trial.Open();
+TEST(Stream, RefusesCursorsOfOtherStreamsAndSaysWhatDiffers) {
+  Trial trial(5), other_corpus(6);
   const auto other_seed = Stream::Open(trial.corpus.reader, trial.seed + 1, trial.seq_len);
   const auto other_length = Stream::Open(trial.corpus.reader, trial.seed, trial.seq_len + 1);
   Stream moved = trial.Open();
-  EXPECT_THAT(moved.Seek(other_seed->cursor()), StatusIs(kInvalid, HasSubstr("seed")));
+  EXPECT_THAT(moved.Seek(other_seed->cursor()),
+              StatusIs(kInvalid, HasSubstr(absl::StrCat("seed: expected ", trial.seed, ", found ",
+                                                        trial.seed + 1))));
   EXPECT_THAT(moved.Seek(other_length->cursor()), StatusIs(kInvalid, HasSubstr("sequence length")));
+  EXPECT_THAT(moved.Seek(other_corpus.Open().cursor()),
+              StatusIs(kInvalid, HasSubstr(trial.corpus.reader->digest().ToHex())));
   EXPECT_THAT(Stream::Open(trial.corpus.reader, 1, 0), StatusIs(kInvalid));
   EXPECT_THAT(Stream::Open(trial.corpus.reader, 1, UINT64_MAX), StatusIs(kInvalid));
+}
+
+// A corpus of one source, one shard, one document: each epoch is that document.
+TEST(Stream, OneDocumentIsReadOverAndOver) {
+  const MemoryCorpus corpus = MakeMemoryCorpus({{"only", {{Tokens{7, 8, 9}}}, {}}});
+  auto stream = Stream::Open(corpus.reader, 1, 5);
+  ASSERT_THAT(stream, IsOk());
+  std::vector<int32_t> flat(6);
+  std::vector<TokenSpan> spans;
+  ASSERT_THAT(stream->Next(&spans), IsOk());
+  ASSERT_THAT(stream->ReadTokens(spans, flat), IsOk());
+  EXPECT_EQ(flat, (std::vector<int32_t>{7, 8, 9, 0, 7, 8}));
+  EXPECT_EQ(stream->cursor().sources[0], (SourcePosition{2, 0}));
+  EXPECT_EQ(stream->cursor().carry, (CarryOver{0, 0, 0, 2}));
+  ASSERT_THAT(stream->Next(&spans), IsOk());
+  ASSERT_THAT(stream->ReadTokens(spans, flat), IsOk());
+  EXPECT_EQ(flat, (std::vector<int32_t>{9, 0, 7, 8, 9, 0}));
+  EXPECT_EQ(stream->cursor().carry, std::nullopt);
+}
+
+// Documents without a token of their own: the separator alone.
+TEST(Stream, DocumentsOfOneToken) {
+  const MemoryCorpus corpus = MakeMemoryCorpus({{"empty", {std::vector<Tokens>(3)}, {}}});
+  auto stream = Stream::Open(corpus.reader, 1, 6);
+  ASSERT_THAT(stream, IsOk());
+  std::vector<int32_t> flat(7, -1);
+  std::vector<TokenSpan> spans;
+  ASSERT_THAT(stream->Next(&spans), IsOk());
+  EXPECT_EQ(spans.size(), 7);
+  ASSERT_THAT(stream->ReadTokens(spans, flat), IsOk());
+  EXPECT_EQ(flat, std::vector<int32_t>(7, 0));
+  EXPECT_EQ(stream->cursor().sources[0], (SourcePosition{2, 1}));
+}
+
+TEST(Stream, DocumentLongerThanManyWindowsGoesThroughThemInOrder) {
+  Tokens document;
+  for (int i = 1; i < 100; ++i) document.push_back(i);
+  const MemoryCorpus corpus = MakeMemoryCorpus({{"long", {{document}}, {}}});
+  auto stream = Stream::Open(corpus.reader, 1, 9);
+  ASSERT_THAT(stream, IsOk());
+  std::vector<TokenSpan> spans;
+  for (uint32_t window = 0; window < 10; ++window) {
+    ASSERT_THAT(stream->Next(&spans), IsOk());
+    EXPECT_EQ(spans,
+              (std::vector<TokenSpan>{{0, 0, 0, 10 * window, 10 * window + 10, 10 * window}}));
+  }
+  EXPECT_EQ(stream->cursor().draws, 1);
+  EXPECT_EQ(stream->cursor().carry, std::nullopt);
+}
+
+// What the stream depends on: names, shares, and the documents of each shard in their order.
+// Chunks, licences and where the text came from are in the manifest, so that cursors tell such
+// corpora apart, but the windows are the same.
+TEST(Stream, ChunkSizeAndLicencesChangeNoWindow) {
+  Trial trial(21);
+  MemoryCorpus other = MakeMemoryCorpus(trial.sources, 1000, /*chunk_bytes=*/8192);
+  other.manifest->sources[0].licence = "other";
+  other.reader = *CorpusReader::Open(other.manifest, other.files);
+  auto stream = Stream::Open(other.reader, trial.seed, trial.seq_len);
+  ASSERT_THAT(stream, IsOk());
+  EXPECT_THAT(stream->Seek(trial.Open().cursor()), StatusIs(kInvalid, HasSubstr("manifest")));
+  for (int i = 0; i < 60; ++i) ASSERT_NO_FATAL_FAILURE(trial.ExpectNext(*stream));
+}
+
+// The same documents cut into other shards are another corpus, with another order; every epoch has
+// the same documents all the same.
+TEST(Stream, OtherShardsAreAnotherOrderOfTheSameDocuments) {
+  std::vector<Tokens> documents;
+  for (int i = 0; i < 60; ++i) documents.push_back(Tokens(3, 1 + i));  // 240 tokens an epoch
+  const auto split = [&](size_t per_shard) {
+    MemorySource source = {"a", {}, {}};
+    for (size_t at = 0; at < documents.size(); at += per_shard) {
+      source.shards.emplace_back(documents.begin() + at, documents.begin() + at + per_shard);
+    }
+    return MakeMemoryCorpus({source});
+  };
+  std::vector<std::vector<int32_t>> orders;
+  for (const size_t per_shard : {60, 20, 5}) {
+    const MemoryCorpus corpus = split(per_shard);
+    auto stream = Stream::Open(corpus.reader, 9, 239);  // a window is an epoch
+    ASSERT_THAT(stream, IsOk());
+    std::vector<TokenSpan> spans;
+    orders.emplace_back(240);
+    ASSERT_THAT(stream->Next(&spans), IsOk());
+    ASSERT_THAT(stream->ReadTokens(spans, orders.back()), IsOk());
+    EXPECT_EQ(stream->cursor().sources[0], (SourcePosition{1, 0}));
+  }
+  EXPECT_NE(orders[0], orders[1]);
+  EXPECT_NE(orders[1], orders[2]);
+  for (std::vector<int32_t>& order : orders) std::sort(order.begin(), order.end());
+  EXPECT_EQ(orders[0], orders[1]);
+  EXPECT_EQ(orders[1], orders[2]);
 }
 
 TEST(Stream, CorpusWithoutDocumentsHasNoStream) {

@@ -58,10 +58,7 @@ class Counter {
     }
     std::vector<PieceCount> pieces;
     pieces.reserve(all.size());
-    while (!all.empty()) {
-      auto node = all.extract(all.begin());
-      pieces.push_back({std::move(node.key()), node.mapped()});
-    }
+    for (const auto& [piece, count] : all) pieces.push_back({piece, count});
     std::sort(pieces.begin(), pieces.end(),
               [](const PieceCount& a, const PieceCount& b) { return a.piece < b.piece; });
     return pieces;

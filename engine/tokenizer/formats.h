@@ -2,7 +2,7 @@
 //
 // Tokenizers as other tools keep them: Hugging Face's tokenizer.json and tiktoken's rank files.
 // What is exported gives those tools our ids; what is imported gives us theirs, or is refused.
-// Which fields are read and written: docs/tokenizer_format.md.
+// Which fields are read and written: docs/tokenizer.md.
 //
 // Errors of imports: DataLoss names what is wrong with the bytes and where, Unimplemented a feature
 // that would give other ids.

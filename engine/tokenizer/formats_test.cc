@@ -135,7 +135,7 @@ TEST(HuggingFaceTest, WhatWouldGiveOtherIdsIsRefused) {
   EXPECT_THAT(with("/model/vocab/a", 98), bad("has id 98"));
   EXPECT_THAT(with("/model/vocab/a", 4000000000u), bad("has id 4000000000"));
   EXPECT_THAT(with("/model/vocab/x y", 299), bad("ByteLevel's alphabet"));
-  EXPECT_THAT(with("/model/vocab/xq", 300), bad("added_tokens"));
+  EXPECT_THAT(with("/model/vocab/xq", 300), bad("has id 300"));
   EXPECT_THAT(with("/added_tokens/0/id", 300), bad("has id 300; expected 299"));
   EXPECT_THAT(with("/added_tokens/0/id", -5), bad("added_tokens: expected an id"));
   EXPECT_THAT(with("/added_tokens/0/content", 5), bad("added_tokens: expected an id"));

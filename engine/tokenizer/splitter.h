@@ -3,7 +3,7 @@
 // Cuts text into the pieces that byte-pair encoding works within: the Llama-3 pattern, by hand
 // instead of by a regular-expression engine, which costs more for each match than the rest of
 // encoding. splitter_test.cc holds it against PCRE2 on every sequence of character kinds up to a
-// length. The rule: docs/tokenizer_format.md.
+// length. The rule: docs/tokenizer.md.
 #ifndef LOCKSTEP_ENGINE_TOKENIZER_SPLITTER_H_
 #define LOCKSTEP_ENGINE_TOKENIZER_SPLITTER_H_
 

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The splitter against PCRE2: every sequence of up to six characters out of one or two of each kind
-// that the pattern tells apart, every code point between neighbours of each kind, random text; and
-// pieces written by hand.
+// that the pattern tells apart, every code point between neighbours of each kind, random text, the
+// documents of a corpus; and pieces written by hand.
 #include "engine/tokenizer/splitter.h"
 
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/corpus/document_store.h"
 #include "engine/tokenizer/testing/pcre2_split.h"
+#include "engine/tokenizer/testing/sample.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/random/random.h"
@@ -89,6 +94,8 @@ TEST(SplitterTest, EveryCodePointBetweenNeighboursAsPcre2) {
   const Pcre2 other("[^\\p{L}\\p{N}\\s]");
   for (uint32_t code = 0; code < kCodePoints; ++code) {
     if (code >= 0xD800 && code < 0xE000) continue;
+    // Planes without characters: some of them. CharClassesTest looks at every code point.
+    if (code >= 0x40000 && code / 0x10000 != 14 && code % 61 != 0) continue;
     std::string c;
     AppendUtf8(code, &c);
     if (!same_unicode && classes[code] == CharClass::kOther && !other.MatchesAt(c, 0)) continue;
@@ -113,6 +120,29 @@ TEST(SplitterTest, RandomTextAsPcre2) {
     }
     ASSERT_EQ(Split(text), Pcre2Split(regex, text)) << ::testing::PrintToString(text);
   }
+}
+
+// Text as it comes: the built-in sample, and in LOCKSTEP_CORPUS, a folder of ingested sources, all
+// of their documents.
+TEST(SplitterTest, DocumentsAsPcre2) {
+  const Pcre2 regex(Pcre2SplitPattern());
+  int64_t compared = 0;
+  const auto compare = [&](const std::string& name, const std::string& text) {
+    ASSERT_EQ(Split(text), Pcre2Split(regex, text)) << name;
+    ++compared;
+  };
+  for (const auto& [name, text] : testing::SampleDocuments()) compare(name, text);
+  EXPECT_EQ(compared, 249);
+  const char* folder = std::getenv("LOCKSTEP_CORPUS");
+  if (folder == nullptr) return;
+  for (const auto& source : std::filesystem::directory_iterator(folder)) {
+    const DocumentStore store = DocumentStore::Open(source.path()).value();
+    for (int64_t part = 0; part < store.parts(); ++part) {
+      const std::vector<Document> documents = store.ReadPart(part).value();
+      for (const Document& document : documents) compare(document.name, document.text);
+    }
+  }
+  std::cout << compared << " documents\n";
 }
 
 // Invalid bytes cut the text: the pieces are those of the stretches between them.

@@ -167,8 +167,7 @@ absl::StatusOr<std::string> Tokenizer::Decode(const std::vector<int32_t>& ids) c
       return absl::InvalidArgumentError(absl::StrCat(
           "id ", id, " at ", i, " is not in the vocabulary; expected 0 to ", v.size() - 1));
     }
-    const auto ordinary = static_cast<int64_t>(v.tokens.size());
-    text += id < ordinary ? v.tokens[id] : v.special_tokens[id - ordinary];
+    text += v.entry(ids[i]);
   }
   return text;
 }

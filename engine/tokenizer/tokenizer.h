@@ -22,7 +22,7 @@ namespace lockstep::engine {
 // Immutable after loading; every method may be called from any thread.
 class Tokenizer {
  public:
-  // From a tokenizer file (docs/tokenizer_format.md); errors name the file, the offset or line, and
+  // From a tokenizer file (docs/tokenizer.md); errors name the file, the offset or line, and
   // what was expected.
   static absl::StatusOr<std::shared_ptr<const Tokenizer>> Load(const std::string& path);
   ~Tokenizer();

@@ -7,11 +7,11 @@
 #define LOCKSTEP_ENGINE_TOKENIZER_TRAIN_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/thread_pool.h"
@@ -20,12 +20,12 @@
 
 namespace lockstep::engine {
 
-// Long work asks `interrupted` often, and stops with Cancelled; `progress` hears what was done
-// since it was last called. Both from any thread.
+// Long work asks `interrupted` often, and stops with Cancelled when it says so. The others hear
+// what was done since they were last called. All from any thread.
 struct TrainHooks {
-  absl::FunctionRef<bool()> interrupted;
-  absl::FunctionRef<void(int64_t bytes)> bytes_counted;
-  absl::FunctionRef<void(int64_t merges)> merges_made;
+  std::function<bool()> interrupted = [] { return false; };
+  std::function<void(int64_t bytes)> bytes_counted = [](int64_t) {};
+  std::function<void(int64_t merges)> merges_made = [](int64_t) {};
 };
 
 struct PieceCount {

@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -173,6 +174,11 @@ class Reader {
 absl::StatusOr<Vocabulary> ParseVocabulary(absl::string_view bytes) {
   Reader reader(bytes);
   Vocabulary v;
+  if (!absl::StartsWith(bytes, kFirstLine)) {
+    return absl::DataLossError(absl::StrCat(
+        "line 1: expected \"", kFirstLine, "\", found \"", absl::CHexEscape(bytes.substr(0, 60)),
+        "\"; files of other tools are taken over with `lockstep tokenizer import`"));
+  }
   LOCKSTEP_RETURN_IF_ERROR(reader.Expect(kFirstLine));
   LOCKSTEP_RETURN_IF_ERROR(reader.Expect(absl::StrCat("split ", kSplitName)));
   LOCKSTEP_ASSIGN_OR_RETURN(const int64_t tokens, reader.Number("tokens", kVocabularyMax));

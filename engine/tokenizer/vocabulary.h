@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a tokenizer is made of, and the file that holds it. Everything else (merges, look-up tables)
-// follows from it. Format: docs/tokenizer_format.md.
+// follows from it. Format: docs/tokenizer.md.
 #ifndef LOCKSTEP_ENGINE_TOKENIZER_VOCABULARY_H_
 #define LOCKSTEP_ENGINE_TOKENIZER_VOCABULARY_H_
 
@@ -33,10 +33,16 @@ struct Vocabulary {
   int32_t end_of_text = 0;                  // id of a special token
 
   int64_t size() const { return static_cast<int64_t>(tokens.size() + special_tokens.size()); }
+  // Of an id below size().
+  bool is_special(int32_t id) const { return id >= static_cast<int64_t>(tokens.size()); }
+  // The bytes of a token, the name of a special one.
+  const std::string& entry(int32_t id) const {
+    return is_special(id) ? special_tokens[static_cast<size_t>(id) - tokens.size()] : tokens[id];
+  }
   bool operator==(const Vocabulary&) const = default;
 };
 
-// Whether the rules of docs/tokenizer_format.md hold; InvalidArgument names the first entry that
+// Whether the rules of docs/tokenizer.md hold; InvalidArgument names the first entry that
 // breaks one.
 absl::Status ValidateVocabulary(const Vocabulary& vocabulary);
 

@@ -125,7 +125,7 @@ inline void AddShard(const std::vector<Tokens>& documents, MemoryCorpus& corpus,
 
 // Names ascending. The separator is token 0; tokens are below vocab_size.
 inline MemoryCorpus MakeMemoryCorpus(const std::vector<MemorySource>& sources,
-                                     uint32_t vocab_size = 1000) {
+                                     uint32_t vocab_size = 1000, uint64_t chunk_bytes = 4096) {
   MemoryCorpus corpus = {.manifest = std::make_shared<CorpusManifest>(),
                          .files = std::make_shared<MemoryRangeSource>(),
                          .reader = nullptr};
@@ -133,7 +133,7 @@ inline MemoryCorpus MakeMemoryCorpus(const std::vector<MemorySource>& sources,
                       .vocab_size = vocab_size,
                       .separator = 0,
                       .token_bytes = TokenBytes(vocab_size),
-                      .chunk_bytes = 4096,
+                      .chunk_bytes = chunk_bytes,
                       .shard_tokens = 1 << 20,
                       .sources = {}};
   for (uint32_t i = 0; i < sources.size(); ++i) {

@@ -14,10 +14,6 @@
 
 namespace lockstep::engine::testing {
 
-inline TrainHooks NoHooks() {
-  return {[] { return false; }, [](int64_t) {}, [](int64_t) {}};
-}
-
 // Texts that have broken tokenizers: white space of all widths, line ends, marks that combine,
 // emoji sequences, runs.
 inline std::vector<std::string> TrickyTexts() {
@@ -80,7 +76,7 @@ inline Vocabulary SmallVocabulary(int64_t size = 700) {
   }
   ThreadPool pool(1);
   return TrainVocabulary(MemorySource(std::move(texts)), size, {std::string(kEndOfTextName)}, pool,
-                         NoHooks())
+                         TrainHooks())
       .value();
 }
 
