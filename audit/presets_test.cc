@@ -159,9 +159,9 @@ TEST(Golden, HasEveryKindOfThing) {
 // corpus and tokenizer digests are zeros here.
 TEST(Presets, HaveTheirIds) {
   const std::pair<const char*, const char*> ids[] = {
-      {"golden", "cdfef2f0d9429dcf61d784f8248fbbc35c0a6d3935ce94e4951d941507e66257"},
-      {"tiny", "eb76220cca5027961a296c162d949647e319a70c7760d81e06486252c445aa75"},
-      {"small", "59689419c403e985742f445043f080c726b4a5e5e7feb15280b7c0450cba014d"},
+      {"golden", "a07b68a70f5d1d28cd2ac20fc7f8c44b4f0f7ea0c750a96154ef40c46fdab69f"},
+      {"tiny", "7fc834134a7ddacc82f52f2f16b3d5f0b31fc99ac2519a89fbdcfad0678e8dda"},
+      {"small", "e20b2e91738cba4c0118cace91210a746a4497d2d10c8b6678a588b6b39139dc"},
       {"open-1b", "356cc1c99472369cf165f696e6255271cf81058e029e454294d4a49d57701f2b"}};
   for (const auto& [name, id] : ids) EXPECT_EQ(RunIdOf(Get(name)).ToHex(), id) << name;
 }
