@@ -39,7 +39,7 @@ class SteppedRun {
  public:
   SteppedRun(const kernels::Context& context, const audit::RunManifest& manifest, int64_t windows,
              bool hash)
-      : backend_(CpuBackendOn(context)) {
+      : context_(context), backend_(CpuBackendOn(context_)) {
     audit::RunManifest run = manifest;
     run.batch = {{.windows_per_step = windows, .until_tokens = run.recipe.total_tokens}};
     auto step =
@@ -62,6 +62,7 @@ class SteppedRun {
   }
 
  private:
+  const kernels::Context context_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<TrainStep> step_;
   std::unique_ptr<TrainState> state_;
