@@ -88,7 +88,7 @@ LOCKSTEP_BENCH(train_step, "a whole training step of one micro-batch, against Py
         const bool there = !type.empty() && peer.Ask(PeerCase(run, type)) && peer.Ask("run");
         b.Compare({.name = absl::StrCat(name, " ", IsaName(isa), " 2T ", what),
                    .unit = "tokens/s",
-                   .work = static_cast<double>(windows * run.model.seq_len),
+                   .work = 1e9 * static_cast<double>(windows * run.model.seq_len),
                    .ours = [&] { ours.Step(); },
                    .peer = there ? "PyTorch " + type : "",
                    .peer_call = [&] { peer.Ask("run"); },
