@@ -10,7 +10,6 @@
 namespace lockstep::engine {
 namespace {
 
-constexpr size_t kShortBytes = 64;
 constexpr uint32_t kNone = 0xFFFFFFFF;
 
 }  // namespace
@@ -30,9 +29,8 @@ Merger::Merger(const std::vector<std::string>& tokens)
                    [&tokens](int32_t a, int32_t b) { return tokens[a].size() < tokens[b].size(); });
   std::vector<int32_t> parts;
   for (int32_t id : order) {
-    parts.clear();
-    Encode(tokens[id], &parts);
-    if (parts.size() == 2) Insert(parts[0], parts[1], id);
+    parts.resize(tokens[id].size());
+    if (Encode(tokens[id], parts.data()) == 2) Insert(parts[0], parts[1], id);
   }
 }
 
@@ -56,44 +54,41 @@ int32_t Merger::Merge(int32_t left, int32_t right) const {
   }
 }
 
-void Merger::Encode(absl::string_view piece, std::vector<int32_t>* ids) const {
-  if (piece.size() <= kShortBytes) {
-    EncodeShort(piece, ids);
-  } else {
-    EncodeLong(piece, ids);
-  }
-}
-
-void Merger::EncodeShort(absl::string_view piece, std::vector<int32_t>* ids) const {
-  // part[i] and what it makes with part[i + 1]; -1 as unsigned is above all ids.
-  int32_t part[kShortBytes];
-  uint32_t made[kShortBytes];
+size_t Merger::EncodeShort(absl::string_view piece, int32_t* out) const {
+  struct Part {
+    int32_t id;
+    uint32_t made;  // with the next part; kNone, above all ids, if nothing
+  };
+  Part parts[kShortBytes + 1];
   size_t n = piece.size();
-  for (size_t i = 0; i < n; ++i) part[i] = byte_ids_[static_cast<uint8_t>(piece[i])];
+  const auto byte = [&piece](size_t i) { return static_cast<uint8_t>(piece[i]); };
   for (size_t i = 0; i + 1 < n; ++i) {
-    made[i] = static_cast<uint32_t>(
-        byte_pairs_[static_cast<uint8_t>(piece[i]) << 8 | static_cast<uint8_t>(piece[i + 1])]);
+    parts[i] = {byte_ids_[byte(i)], static_cast<uint32_t>(byte_pairs_[byte(i) << 8 | byte(i + 1)])};
   }
-  while (n > 1) {
+  parts[n - 1] = {byte_ids_[byte(n - 1)], kNone};
+  while (true) {
     size_t best = 0;
-    for (size_t i = 1; i + 1 < n; ++i) {
-      if (made[i] < made[best]) best = i;
+    uint32_t least = parts[0].made;
+    for (size_t i = 1; i < n; ++i) {
+      const bool lower = parts[i].made < least;
+      best = lower ? i : best;
+      least = lower ? parts[i].made : least;
     }
-    if (made[best] == kNone) break;
-    part[best] = static_cast<int32_t>(made[best]);
-    std::copy(part + best + 2, part + n, part + best + 1);
-    std::copy(made + best + 1, made + n - 1, made + best);
+    if (least == kNone) break;
     --n;
-    if (best > 0) made[best - 1] = static_cast<uint32_t>(Merge(part[best - 1], part[best]));
-    if (best + 1 < n) made[best] = static_cast<uint32_t>(Merge(part[best], part[best + 1]));
+    for (size_t i = best + 1; i < n; ++i) parts[i] = parts[i + 1];
+    const auto id = static_cast<int32_t>(least);
+    parts[best] = {id, best + 1 < n ? static_cast<uint32_t>(Merge(id, parts[best + 1].id)) : kNone};
+    if (best > 0) parts[best - 1].made = static_cast<uint32_t>(Merge(parts[best - 1].id, id));
   }
-  ids->insert(ids->end(), part, part + n);
+  for (size_t i = 0; i < n; ++i) out[i] = parts[i].id;
+  return n;
 }
 
 // A part is named by its first byte. ids[] holds its id at its first and at its last byte, so that
 // both neighbours are found; made[] at its first byte what it makes with the next one, and kNone
 // where no part begins.
-void Merger::EncodeLong(absl::string_view piece, std::vector<int32_t>* out) const {
+size_t Merger::EncodeLong(absl::string_view piece, int32_t* out) const {
   const size_t n = piece.size();
   std::vector<int32_t> ids(n);
   std::vector<uint32_t> made(n, kNone);
@@ -134,7 +129,9 @@ void Merger::EncodeLong(absl::string_view piece, std::vector<int32_t>* out) cons
       made[at] = kNone;
     }
   }
-  for (size_t at = 0; at < n; at += tokens_[ids[at]].size()) out->push_back(ids[at]);
+  size_t count = 0;
+  for (size_t at = 0; at < n; at += tokens_[ids[at]].size()) out[count++] = ids[at];
+  return count;
 }
 
 }  // namespace lockstep::engine

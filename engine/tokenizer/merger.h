@@ -32,13 +32,17 @@ class Merger {
   // The token that a pair makes, or -1.
   int32_t Merge(int32_t left, int32_t right) const;
 
-  // Appends the ids of a piece by merging only, without the look-up of the whole. A piece of n
-  // bytes takes O(n log n) time and, above 64 bytes, 16 n bytes of memory.
-  void Encode(absl::string_view piece, std::vector<int32_t>* ids) const;
+  // The ids of a piece of n bytes by merging only, without the look-up of the whole. Writes them to
+  // out, which has room for n, and returns how many there are. Takes O(n log n) time and, above
+  // kShortBytes, 16 n bytes of memory.
+  size_t Encode(absl::string_view piece, int32_t* out) const {
+    return piece.size() <= kShortBytes ? EncodeShort(piece, out) : EncodeLong(piece, out);
+  }
+  static constexpr size_t kShortBytes = 64;
 
  private:
-  void EncodeShort(absl::string_view piece, std::vector<int32_t>* ids) const;
-  void EncodeLong(absl::string_view piece, std::vector<int32_t>* ids) const;
+  size_t EncodeShort(absl::string_view piece, int32_t* out) const;
+  size_t EncodeLong(absl::string_view piece, int32_t* out) const;
   void Insert(int32_t left, int32_t right, int32_t id);
   static uint64_t KeyOf(int32_t left, int32_t right) {
     return static_cast<uint64_t>(left) << 20 | static_cast<uint64_t>(right);

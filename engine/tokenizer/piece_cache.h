@@ -51,31 +51,46 @@ class PieceCache {
 
   // Of a piece of at most kBytesMax bytes, after which the text goes on up to `text_end`.
   static Key KeyOf(absl::string_view piece, const char* text_end) {
-    Key key;
-    if (text_end - piece.data() >= 32) {
-      std::memcpy(&key, piece.data(), 32);
-      Key mask;
-      std::memcpy(&mask, piece_cache_internal::kMask.bytes + 32 - piece.size(), 32);
-      for (int i = 0; i < 4; ++i) key.words[i] &= mask.words[i];
-    } else {
-      key = Key{};
-      std::memcpy(&key, piece.data(), piece.size());
+    const char* bytes = piece.data();
+    char tail[32] = {};
+    if (text_end - bytes < 32) {
+      std::memcpy(tail, bytes, piece.size());
+      bytes = tail;
     }
-    reinterpret_cast<char*>(&key)[31] = static_cast<char>(piece.size());
-    return key;
+    // By words, and the length into its word: a byte stored alone would make the next load wait.
+    const char* const mask = piece_cache_internal::kMask.bytes + 32 - piece.size();
+    return {{Load(bytes) & Load(mask), Load(bytes + 8) & Load(mask + 8),
+             Load(bytes + 16) & Load(mask + 16),
+             (Load(bytes + 24) & Load(mask + 24)) | uint64_t{piece.size()} << 56}};
   }
 
   // Where the key's entry is or may be put: at most one piece has it. An entry without a piece
   // equals no key.
-  Entry& At(const Key& key) {
-    uint64_t hash = key.words[0] * 0x9E3779B97F4A7C15u ^ key.words[1] * 0xC2B2AE3D27D4EB4Fu;
-    hash ^= key.words[2] * 0x165667B19E3779F9u ^ key.words[3] * 0xD6E8FEB86659FD93u;
-    hash ^= hash >> 32;
-    return entries_[static_cast<size_t>(hash * 0x9E3779B97F4A7C15u >> (64 - kBits))];
+  Entry* At(const Key& key) {
+    using Wide = unsigned __int128;
+    const Wide low =
+        Wide{key.words[0] ^ 0x9E3779B97F4A7C15u} * (key.words[1] ^ 0xC2B2AE3D27D4EB4Fu);
+    const Wide high =
+        Wide{key.words[2] ^ 0x165667B19E3779F9u} * (key.words[3] ^ 0xD6E8FEB86659FD93u);
+    const Wide both = low ^ high;
+    const uint64_t hash = static_cast<uint64_t>(both) ^ static_cast<uint64_t>(both >> 64);
+    return &entries_[static_cast<size_t>(hash * 0x9E3779B97F4A7C15u >> (64 - kBits))];
+  }
+  // At, with the entry's memory on its way; for use some time later.
+  Entry* Prefetch(const Key& key) {
+    Entry* const entry = At(key);
+    __builtin_prefetch(entry);
+    return entry;
   }
 
  private:
-  static constexpr int kBits = 13;  // 512 KiB, half of a usual second-level cache
+  static uint64_t Load(const char* p) {
+    uint64_t word;
+    std::memcpy(&word, p, sizeof(word));
+    return word;
+  }
+
+  static constexpr int kBits = 16;  // 4 MiB: more than a second-level cache has, hence Prefetch
   static constexpr size_t kEntries = size_t{1} << kBits;
 
   std::vector<Entry> entries_;

@@ -71,7 +71,7 @@ const char* Splitter::ContractionEnd(const char* p, const char* end) {
   }
 }
 
-const char* Splitter::PieceEnd(const char* p, const char* end) const {
+const char* Splitter::AnyPieceEnd(const char* p, const char* end) const {
   const Char first = CharAt(p, end);
   const char* const second = p + first.bytes;
   switch (first.char_class) {

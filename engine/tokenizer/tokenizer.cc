@@ -47,25 +47,24 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  void Add(const PieceCache::Entry& entry) {
-    if (size_ + PieceCache::kIdsMax > kSize) Flush();
-    std::memcpy(buffer_ + size_, entry.ids, sizeof(entry.ids));
-    size_ += entry.count;
+  // Where the next ids go, at most `count` of them; Advance takes those that were written.
+  int32_t* Room(size_t count) {
+    if (size_ + count > buffer_.size()) {
+      Flush();
+      if (count > buffer_.size()) buffer_.resize(count);
+    }
+    return buffer_.data() + size_;
   }
-  void Add(const std::vector<int32_t>& ids) {
-    Flush();
-    ids_->insert(ids_->end(), ids.begin(), ids.end());
-  }
+  void Advance(size_t count) { size_ += count; }
 
  private:
   void Flush() {
-    ids_->insert(ids_->end(), buffer_, buffer_ + size_);
+    ids_->insert(ids_->end(), buffer_.begin(), buffer_.begin() + static_cast<ptrdiff_t>(size_));
     size_ = 0;
   }
-  static constexpr size_t kSize = 2048;
   std::vector<int32_t>* ids_;
   size_t size_ = 0;
-  int32_t buffer_[kSize];
+  std::vector<int32_t> buffer_ = std::vector<int32_t>(2048);
 };
 
 }  // namespace
@@ -79,12 +78,52 @@ struct Tokenizer::Impl {
     }
   }
 
-  void EncodePiece(absl::string_view piece, std::vector<int32_t>* ids) const {
-    if (const auto at = whole.find(piece); at != whole.end()) {
-      ids->push_back(at->second);
-    } else {
-      merger.Encode(piece, ids);
+  // The next pieces of a text, from p on; returns where they end. All are cut before the first is
+  // looked up, so that the cache's lines are on their way meanwhile.
+  const char* EncodeBlock(const char* p, const char* end, PieceCache& cache, Output& output) const {
+    constexpr int kPieces = 32;
+    absl::string_view pieces[kPieces];
+    PieceCache::Key keys[kPieces];
+    PieceCache::Entry* entries[kPieces];  // null: too long to be kept
+    int count = 0;
+    for (; count < kPieces && p != end; ++count) {
+      const char* const next = splitter.PieceEnd(p, end);
+      const absl::string_view piece(p, static_cast<size_t>(next - p));
+      pieces[count] = piece;
+      entries[count] = nullptr;
+      if (piece.size() <= PieceCache::kBytesMax) {
+        keys[count] = PieceCache::KeyOf(piece, end);
+        entries[count] = cache.Prefetch(keys[count]);
+      }
+      p = next;
     }
+    for (int i = 0; i < count; ++i) {
+      const PieceCache::Entry* const entry = entries[i];
+      if (entry != nullptr && entry->key == keys[i]) {
+        std::memcpy(output.Room(PieceCache::kIdsMax), entry->ids, sizeof(entry->ids));
+        output.Advance(entry->count);
+      } else {
+        EncodeUnknown(pieces[i], keys[i], entries[i], output);
+      }
+    }
+    return p;
+  }
+
+  // A piece that the cache does not have, and has then if it can be kept.
+  void EncodeUnknown(absl::string_view piece, const PieceCache::Key& key, PieceCache::Entry* entry,
+                     Output& output) const {
+    int32_t* const ids = output.Room(piece.size());
+    size_t count = 1;
+    if (const auto at = whole.find(piece); at != whole.end()) {
+      ids[0] = at->second;
+    } else {
+      count = merger.Encode(piece, ids);
+    }
+    output.Advance(count);
+    if (entry == nullptr || count > PieceCache::kIdsMax) return;
+    entry->key = key;
+    entry->count = static_cast<uint32_t>(count);
+    std::copy(ids, ids + count, entry->ids);
   }
 
   const Vocabulary vocabulary;
@@ -119,32 +158,10 @@ std::pair<int32_t, int32_t> Tokenizer::PairOf(int32_t id) const { return impl_->
 
 void Tokenizer::Encode(absl::string_view text, std::vector<int32_t>* ids) const {
   std::unique_ptr<PieceCache> cache = impl_->caches.Take();
-  const char* const end = text.data() + text.size();
-  std::vector<int32_t> piece_ids;
   {
     Output output(ids);
-    impl_->splitter.ForEachPiece(text, [&](absl::string_view piece) {
-      if (piece.size() > PieceCache::kBytesMax) {
-        piece_ids.clear();
-        impl_->EncodePiece(piece, &piece_ids);
-        output.Add(piece_ids);
-        return;
-      }
-      const PieceCache::Key key = PieceCache::KeyOf(piece, end);
-      PieceCache::Entry& entry = cache->At(key);
-      if (!(entry.key == key)) {
-        piece_ids.clear();
-        impl_->EncodePiece(piece, &piece_ids);
-        if (piece_ids.size() > PieceCache::kIdsMax) {
-          output.Add(piece_ids);
-          return;
-        }
-        entry.key = key;
-        entry.count = static_cast<uint32_t>(piece_ids.size());
-        std::copy(piece_ids.begin(), piece_ids.end(), entry.ids);
-      }
-      output.Add(entry);
-    });
+    const char* const end = text.data() + text.size();
+    for (const char* p = text.data(); p != end;) p = impl_->EncodeBlock(p, end, *cache, output);
   }
   impl_->caches.Give(std::move(cache));
 }
