@@ -23,7 +23,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/isa.h"
 #include "kernels/testing/flush_mode.h"
-#include "tests/golden/golden_run.h"
+#include "engine/testing/golden_run.h"
 
 namespace lockstep::golden {
 namespace {

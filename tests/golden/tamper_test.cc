@@ -14,7 +14,7 @@
 #include "engine/backend/cpu_backend.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/golden/golden_run.h"
+#include "engine/testing/golden_run.h"
 
 namespace lockstep::golden {
 namespace {

@@ -3,8 +3,8 @@
 // The golden run: the preset of that name, over a corpus made from the counter stream, whose chain
 // of step records is a constant of this repository. Every backend, compiler, thread count, memory
 // choice and placement must arrive at it. For tests.
-#ifndef LOCKSTEP_TESTS_GOLDEN_GOLDEN_RUN_H_
-#define LOCKSTEP_TESTS_GOLDEN_GOLDEN_RUN_H_
+#ifndef LOCKSTEP_ENGINE_TESTING_GOLDEN_RUN_H_
+#define LOCKSTEP_ENGINE_TESTING_GOLDEN_RUN_H_
 
 #include <cstdint>
 #include <memory>
@@ -105,4 +105,4 @@ class GoldenRun {
 
 }  // namespace lockstep::golden
 
-#endif  // LOCKSTEP_TESTS_GOLDEN_GOLDEN_RUN_H_
+#endif  // LOCKSTEP_ENGINE_TESTING_GOLDEN_RUN_H_
