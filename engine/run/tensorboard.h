@@ -17,7 +17,7 @@ namespace lockstep::engine {
 
 class TensorBoardWriter {
  public:
-  // A new file FOLDER/events.out.tfevents.SECONDS.lockstep, SECONDS the wall clock's.
+  // A new file FOLDER/events.out.tfevents.SECONDS.PID.lockstep, SECONDS the wall clock's.
   static absl::StatusOr<std::unique_ptr<TensorBoardWriter>> Create(const std::string& folder,
                                                                    double wall_seconds);
   ~TensorBoardWriter();
