@@ -26,7 +26,7 @@ absl::Status FileError(const std::string& folder, absl::string_view what, const 
 
 absl::StatusOr<std::unique_ptr<FlatArray>> FlatArray::InMemory(Backend& backend,
                                                                const ParameterLayout& layout) {
-  std::unique_ptr<FlatArray> array(new FlatArray(backend, layout));
+  std::unique_ptr<FlatArray> array(new FlatArray(backend));
   LOCKSTEP_ASSIGN_OR_RETURN(array->memory_,
                             Buffer::Create(backend, layout.flat_elements() * sizeof(float)));
   return array;
@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<FlatArray>> FlatArray::InMemory(Backend& backend,
 absl::StatusOr<std::unique_ptr<FlatArray>> FlatArray::Spilled(Backend& backend,
                                                               const ParameterLayout& layout,
                                                               const std::string& folder) {
-  std::unique_ptr<FlatArray> array(new FlatArray(backend, layout));
+  std::unique_ptr<FlatArray> array(new FlatArray(backend));
   LOCKSTEP_ASSIGN_OR_RETURN(array->memory_,
                             Buffer::Create(backend, kPieceElements * sizeof(float)));
   array->folder_ = folder;

@@ -47,12 +47,11 @@ class FlatArray {
   absl::Status Put(const Piece& piece, const float* data);
 
  private:
-  FlatArray(Backend& backend, const ParameterLayout& layout) : backend_(backend), layout_(layout) {}
+  explicit FlatArray(Backend& backend) : backend_(backend) {}
 
   size_t IndexOf(const Piece& piece) const;
 
   Backend& backend_;
-  const ParameterLayout& layout_;
   Buffer memory_;  // all of it, or a piece
   int file_ = -1;
   std::string folder_;
