@@ -114,8 +114,11 @@ absl::Status MetricsWriter::Write(const StepResult& result, const TrainState& st
 
   // NaN and Inf have no form in JSON: nlohmann writes null.
   const std::string text = line.dump() + "\n";
-  if (write(fd_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("append to ", path_));
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t put = write(fd_, text.data() + done, text.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return absl::ErrnoToStatus(errno, absl::StrCat("append to ", path_));
+    done += put;
   }
   return events_->Flush();
 }

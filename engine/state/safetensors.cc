@@ -45,7 +45,7 @@ class HeaderEvents {
 
   bool number_unsigned(uint64_t value) {
     if (depth_ == 3) {
-      if (numbers_.size() == kSafetensorsRankMax) return Fail("more numbers than ", "8", "");
+      if (numbers_.size() == kSafetensorsRankMax) return Fail("at most 8 numbers", "", "more");
       if (value > kSafetensorsExtentMax) return Fail("a number of at most 2^48", "", "");
       numbers_.push_back(value);
       return true;
@@ -212,6 +212,10 @@ std::string EncodeSafetensorsHeader(SafetensorsHeader& header) {
 }
 
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view json) {
+  // The parser takes a NUL for the end, whatever follows it.
+  if (const size_t nul = json.find('\0'); nul != json.npos) {
+    return absl::DataLossError(absl::StrCat("expected JSON; byte ", nul, " is none"));
+  }
   HeaderEvents events;
   const bool parsed = Json::sax_parse(json.begin(), json.end(), &events);
   LOCKSTEP_RETURN_IF_ERROR(events.status());
