@@ -45,6 +45,8 @@ void AddTokenizerTextCommands(CLI::App& tokenizer, Action* chosen);
 void AddRunCommands(CLI::App& app, Action* chosen);
 void AddTrainCommand(CLI::App& app, Action* chosen);
 void AddReplayCommand(CLI::App& app, Action* chosen);
+void AddCheckpointCommands(CLI::App& app, Action* chosen);
+void AddEvalCommand(CLI::App& app, Action* chosen);
 
 }  // namespace lockstep::cli
 

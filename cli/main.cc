@@ -56,6 +56,8 @@ int main(int argc, char** argv) {
   cli::AddRunCommands(app, &action);
   cli::AddTrainCommand(app, &action);
   cli::AddReplayCommand(app, &action);
+  cli::AddCheckpointCommands(app, &action);
+  cli::AddEvalCommand(app, &action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
