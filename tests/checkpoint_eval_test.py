@@ -33,6 +33,7 @@ path = {tokenizer}
 [model]
 layers = 2
 vocab = 1026
+init_std = 0.2
 [topology]
 replicas = 1
 shards = 1
@@ -363,7 +364,8 @@ class CheckpointEvalTest(unittest.TestCase):
         self.assertEqual(result["tokens"], len(losses))
         self.assertEqual(result["bytes"], len(text.encode()))
         mean = sum(losses) / len(losses)
-        self.assertAlmostEqual(result["nats_per_token"], mean, delta=0.01)
+        # bf16 activations make 0.0023 of difference, everywhere the same; a window of one key more makes 0.0045.
+        self.assertAlmostEqual(result["nats_per_token"], mean, delta=0.004)
         self.assertAlmostEqual(
             result["bits_per_byte"], result["nats_per_token"] * len(losses) / math.log(2) / len(text), places=9)
 
@@ -380,7 +382,7 @@ class CheckpointEvalTest(unittest.TestCase):
             held_out = report["held_out"]["files"][0]
             self.assertEqual(held_out["file"], files[0])
             self.assertEqual(held_out["documents"], 40)
-            self.assertTrue(4 < held_out["nats_per_token"] < 8, held_out)  # log 1026 = 6.9
+            self.assertTrue(4 < held_out["nats_per_token"] < 12, held_out)  # log 1026 = 6.9
             choice = report["questions"]["all"]
             self.assertEqual(choice["questions"] + choice["left_out"], len(QUESTIONS))
             self.assertGreaterEqual(choice["cut"], 1)
