@@ -158,8 +158,8 @@ TEST_F(ModelTest, LossesAreThoseOfTheTrainingPass) {
   model_->Losses(parameters(), inputs_, targets_, losses);
   double sum = 0;
   for (const float loss : losses) sum += loss;
-  EXPECT_NEAR(sum / static_cast<double>(losses.size()),
-              flat[model_->layout().statistics_offset()], 1e-5);
+  EXPECT_NEAR(sum / static_cast<double>(losses.size()), flat[model_->layout().statistics_offset()],
+              1e-5);
 }
 
 // first, not first and the scale: sums of micro-batches are what they are written to be.

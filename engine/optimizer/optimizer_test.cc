@@ -67,10 +67,9 @@ TEST(SpikeProtocol, SkipsFiveUpdatesFromTheSpikeOn) {
     EXPECT_FALSE(decision.halt);
   }
   constexpr auto kAfter = StepOutcome::kSkippedAfterSpike;
-  EXPECT_EQ(outcomes,
-            (std::vector<StepOutcome>{StepOutcome::kUpdated, StepOutcome::kUpdated,
-                                      StepOutcome::kSkippedSpike, kAfter, kAfter, kAfter, kAfter,
-                                      StepOutcome::kUpdated}));
+  EXPECT_EQ(outcomes, (std::vector<StepOutcome>{StepOutcome::kUpdated, StepOutcome::kUpdated,
+                                                StepOutcome::kSkippedSpike, kAfter, kAfter, kAfter,
+                                                kAfter, StepOutcome::kUpdated}));
   EXPECT_EQ(state, (SpikeState{.skips_left = 0, .events = 1, .events_since = 2}));
 }
 

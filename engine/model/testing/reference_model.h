@@ -18,8 +18,8 @@
 namespace lockstep::engine::testing {
 
 struct ReferenceResult {
-  double loss;    // mean cross-entropy
-  double z_loss;  // mean, before its coefficient
+  double loss;                                           // mean cross-entropy
+  double z_loss;                                         // mean, before its coefficient
   std::map<std::string, std::vector<double>> gradients;  // by tensor
 };
 
@@ -54,8 +54,7 @@ class ReferenceModel {
     const double mean = 1.0 / static_cast<double>(n);
     loss = tape_.Scale(loss, mean);
     z = tape_.Scale(z, mean);
-    const std::vector<double> d =
-        tape_.Gradient(tape_.Add(loss, tape_.Scale(z, z_coefficient_)));
+    const std::vector<double> d = tape_.Gradient(tape_.Add(loss, tape_.Scale(z, z_coefficient_)));
     ReferenceResult result = {.loss = tape_.value(loss), .z_loss = tape_.value(z), .gradients = {}};
     for (const auto& [name, vars] : w_) {
       for (const Var var : vars) result.gradients[name].push_back(d[var.at]);
@@ -74,8 +73,8 @@ class ReferenceModel {
       const int64_t rotated = c_.query_heads + c_.kv_heads;
       for (int64_t h = 0; h < rotated; ++h) {
         const auto begin = heads.begin() + h * c_.head_dim;
-        const Row head =
-            Rotate(Norm(Row(begin, begin + c_.head_dim), nullptr), static_cast<int64_t>(qkv.size()));
+        const Row head = Rotate(Norm(Row(begin, begin + c_.head_dim), nullptr),
+                                static_cast<int64_t>(qkv.size()));
         std::copy(head.begin(), head.end(), begin);
       }
       qkv.push_back(std::move(heads));
@@ -90,10 +89,8 @@ class ReferenceModel {
       Row activated;
       for (int64_t f = 0; f < c_.ffn_width; ++f) {
         const Var gate = gate_up[f];
-        const Var sigmoid =
-            tape_.Reciprocal(tape_.Shift(tape_.Exp(tape_.Scale(gate, -1)), 1));
-        activated.push_back(
-            tape_.Mul(tape_.Mul(gate, sigmoid), gate_up[c_.ffn_width + f]));
+        const Var sigmoid = tape_.Reciprocal(tape_.Shift(tape_.Exp(tape_.Scale(gate, -1)), 1));
+        activated.push_back(tape_.Mul(tape_.Mul(gate, sigmoid), gate_up[c_.ffn_width + f]));
       }
       Residual(row, Linear(name + "mlp.down", activated));
     }
