@@ -93,6 +93,27 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max) 
   }
 }
 
+absl::StatusOr<Digest> FileDigest(const std::string& path,
+                                  absl::FunctionRef<void(int64_t bytes)> read) {
+  const int fd = OpenRetrying(path.c_str(), O_RDONLY | O_NONBLOCK);
+  if (fd < 0) return SystemError(errno, "open", path);
+  const auto close = absl::MakeCleanup([fd] { ::close(fd); });
+  struct stat info;
+  if (::fstat(fd, &info) != 0) return SystemError(errno, "stat", path);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is not a regular file"));
+  }
+  Sha256Hasher hasher;
+  std::string buffer(size_t{4} << 20, '\0');
+  while (true) {
+    const ssize_t got = ReadUpTo(fd, buffer.data(), buffer.size());
+    if (got < 0) return SystemError(errno, "read", path);
+    if (got == 0) return hasher.Finish();
+    hasher.Update(AsBytes(absl::string_view(buffer.data(), static_cast<size_t>(got))));
+    read(got);
+  }
+}
+
 absl::StatusOr<DurableFile> DurableFile::Create(const std::string& path, mode_t mode) {
   if (path.empty() || path.back() == '/') {
     return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" does not name a file"));
@@ -145,17 +166,23 @@ absl::Status DurableFile::Append(ByteSpan bytes) {
 absl::Status DurableFile::Commit() {
   if (!status_.ok()) return status_;
   if (calls.fsync(fd_) != 0) return Fail(errno, "fsync");
-  // Some file systems report a failed write only here.
-  if (calls.close(std::exchange(fd_, -1)) != 0 && errno != EINTR) return Fail(errno, "close");
-  if (calls.rename(temporary_.c_str(), path_.c_str()) != 0) return Fail(errno, "rename to");
-  temporary_.clear();
+  LOCKSTEP_RETURN_IF_ERROR(Rename());
 
   const std::string directory = DirectoryOf(path_);
   const int fd = OpenRetrying(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY);
   const bool synced = fd >= 0 && calls.fsync(fd) == 0;
   const int error = errno;
   if (fd >= 0) calls.close(fd);
-  if (!synced) return Fail(error, "fsync the directory, and so perhaps not keep the name, of");
+  if (synced) return absl::OkStatus();
+  return Fail(error, "fsync the directory, and so perhaps not keep the name, of");
+}
+
+absl::Status DurableFile::Rename() {
+  if (!status_.ok()) return status_;
+  // Some file systems report a failed write only here.
+  if (calls.close(std::exchange(fd_, -1)) != 0 && errno != EINTR) return Fail(errno, "close");
+  if (calls.rename(temporary_.c_str(), path_.c_str()) != 0) return Fail(errno, "rename to");
+  temporary_.clear();
   status_ = absl::FailedPreconditionError(absl::StrCat(path_, " is committed already"));
   return absl::OkStatus();
 }
@@ -175,6 +202,12 @@ absl::Status WriteFileDurably(const std::string& path, ByteSpan bytes, mode_t mo
   LOCKSTEP_ASSIGN_OR_RETURN(DurableFile file, DurableFile::Create(path, mode));
   LOCKSTEP_RETURN_IF_ERROR(file.Append(bytes));
   return file.Commit();
+}
+
+absl::Status WriteFileAtOnce(const std::string& path, ByteSpan bytes, mode_t mode) {
+  LOCKSTEP_ASSIGN_OR_RETURN(DurableFile file, DurableFile::Create(path, mode));
+  LOCKSTEP_RETURN_IF_ERROR(file.Append(bytes));
+  return file.Rename();
 }
 
 }  // namespace lockstep

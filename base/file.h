@@ -15,15 +15,21 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/bytes.h"
+#include "base/sha256.h"
 
 namespace lockstep {
 
 // The bytes of a regular file (or of what a symbolic link leads to). More than `bytes_max` is
 // ResourceExhausted, anything but a regular file FailedPrecondition, found without waiting on it.
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max);
+
+// The SHA-256 of a regular file; `read` hears of its bytes as they go by.
+absl::StatusOr<Digest> FileDigest(const std::string& path,
+                                  absl::FunctionRef<void(int64_t bytes)> read);
 
 // A file in the making. Move-only; not for several threads at once.
 class DurableFile {
@@ -49,6 +55,10 @@ class DurableFile {
   // lose it should the power fail; the error says so. Called once, as the last thing.
   absl::Status Commit();
 
+  // Commit without the disk: whole or not there as far as processes can see, and perhaps neither
+  // after the power fails. For what can be made again or done without.
+  absl::Status Rename();
+
  private:
   DurableFile(std::string path, std::string temporary, int fd)
       : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
@@ -62,6 +72,10 @@ class DurableFile {
   int fd_ = -1;
   absl::Status status_;
 };
+
+// The file whole or not at all as far as processes can see, but not brought to the disk: for what
+// can be made again or done without.
+absl::Status WriteFileAtOnce(const std::string& path, ByteSpan bytes, mode_t mode = 0666);
 
 // Create, Append and Commit in one.
 absl::Status WriteFileDurably(const std::string& path, ByteSpan bytes, mode_t mode = 0666);

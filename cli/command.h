@@ -27,6 +27,10 @@ enum ExitCode {
 // DataLoss and InvalidArgument of an artifact: 5; Unavailable: 4; Cancelled: 130; others: 1.
 ExitCode ExitCodeOf(const absl::Status& status);
 
+// What a command returns whose exit code says more than its error: main() prints nothing and exits
+// so.
+absl::Status ExitWith(ExitCode code);
+
 // What the chosen subcommand runs once the command line is parsed.
 using Action = std::function<absl::Status()>;
 
@@ -38,6 +42,11 @@ void AddTokenizerCommands(CLI::App& app, Action* chosen);
 // The subcommands of `lockstep tokenizer` that work with a tokenizer file: called by
 // AddTokenizerCommands.
 void AddTokenizerTextCommands(CLI::App& tokenizer, Action* chosen);
+void AddRunCommands(CLI::App& app, Action* chosen);
+void AddTrainCommand(CLI::App& app, Action* chosen);
+void AddReplayCommand(CLI::App& app, Action* chosen);
+void AddCheckpointCommands(CLI::App& app, Action* chosen);
+void AddEvalCommand(CLI::App& app, Action* chosen);
 
 }  // namespace lockstep::cli
 

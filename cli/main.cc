@@ -10,7 +10,20 @@
 
 namespace lockstep::cli {
 
+namespace {
+constexpr char kExitPayload[] = "lockstep/exit-code";
+}  // namespace
+
+absl::Status ExitWith(ExitCode code) {
+  absl::Status status = absl::UnknownError("");
+  status.SetPayload(kExitPayload, absl::Cord(std::to_string(code)));
+  return status;
+}
+
 ExitCode ExitCodeOf(const absl::Status& status) {
+  if (const auto code = status.GetPayload(kExitPayload)) {
+    return static_cast<ExitCode>(std::stoi(std::string(*code)));
+  }
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return kExitOk;
@@ -40,6 +53,11 @@ int main(int argc, char** argv) {
   cli::Action action;
   cli::AddCorpusCommands(app, &action);
   cli::AddTokenizerCommands(app, &action);
+  cli::AddRunCommands(app, &action);
+  cli::AddTrainCommand(app, &action);
+  cli::AddReplayCommand(app, &action);
+  cli::AddCheckpointCommands(app, &action);
+  cli::AddEvalCommand(app, &action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -52,6 +70,8 @@ int main(int argc, char** argv) {
   }
   cli::CatchInterrupts();
   const absl::Status status = action();
-  if (!status.ok()) std::fprintf(stderr, "lockstep: %s\n", std::string(status.message()).c_str());
+  if (!status.ok() && !status.message().empty()) {
+    std::fprintf(stderr, "lockstep: %s\n", std::string(status.message()).c_str());
+  }
   return cli::ExitCodeOf(status);
 }

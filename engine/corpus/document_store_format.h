@@ -11,8 +11,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/canonical_json.h"
 #include "base/sha256.h"
-#include "engine/corpus/canonical_json.h"
 #include "engine/corpus/document_store.h"
 
 namespace lockstep::engine {

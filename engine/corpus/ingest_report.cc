@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/canonical_json.h"
 #include "base/status.h"
-#include "engine/corpus/canonical_json.h"
 
 namespace lockstep::engine {
 namespace {

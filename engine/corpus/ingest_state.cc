@@ -3,9 +3,9 @@
 // Coding of the progress file.
 #include "engine/corpus/ingest_state.h"
 
+#include "base/canonical_json.h"
 #include "base/coding.h"
 #include "base/status.h"
-#include "engine/corpus/canonical_json.h"
 #include "engine/corpus/document_store_format.h"
 
 namespace lockstep::engine {

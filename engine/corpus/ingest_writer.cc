@@ -18,8 +18,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/canonical_json.h"
 #include "base/status.h"
-#include "engine/corpus/canonical_json.h"
 #include "engine/corpus/document_store_format.h"
 
 namespace lockstep::engine {

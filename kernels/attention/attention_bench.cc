@@ -3,76 +3,18 @@
 // Attention, forward and backward, against PyTorch's masked softmax. Work counts the visible pairs
 // of query and key: 4 Dh operations each in the forward, 10 Dh in the backward. PyTorch is credited
 // with the same work, though its matrices are whole.
-#include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/logging.h"
 #include "bench/harness.h"
+#include "bench/pytorch_peer.h"
 #include "kernels/attention/attention.h"
-
-extern char** environ;
 
 namespace lockstep::kernels {
 namespace {
-
-// bench/pytorch_attention.py in a process of its own.
-class PyTorch {
- public:
-  explicit PyTorch(int threads) {
-    int to_child[2];
-    int from_child[2];
-    LOCKSTEP_CHECK(pipe2(to_child, O_CLOEXEC) == 0 && pipe2(from_child, O_CLOEXEC) == 0,
-                   "no pipes for the peer");
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, to_child[0], 0);
-    posix_spawn_file_actions_adddup2(&actions, from_child[1], 1);
-    // OpenBLAS's OpenMP flavour shares PyTorch's threads; the BLAS alternatives may name another.
-    const std::string command = absl::StrCat(
-        "unset OMP_WAIT_POLICY; "
-        "export LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-openmp OMP_NUM_THREADS=",
-        threads, " OPENBLAS_NUM_THREADS=", threads,
-        "; exec /usr/bin/python3 " LOCKSTEP_SOURCE_DIR "/bench/pytorch_attention.py 2>/dev/null");
-    const char* argv[] = {"sh", "-c", command.c_str(), nullptr};
-    LOCKSTEP_CHECK(
-        posix_spawn(&pid_, "/bin/sh", &actions, nullptr, const_cast<char**>(argv), environ) == 0,
-        "cannot start the peer");
-    posix_spawn_file_actions_destroy(&actions);
-    close(to_child[0]);
-    close(from_child[1]);
-    signal(SIGPIPE, SIG_IGN);  // a peer that is not installed ends at once
-    requests_ = fdopen(to_child[1], "w");
-    answers_ = fdopen(from_child[0], "r");
-  }
-  ~PyTorch() {
-    std::fclose(requests_);
-    std::fclose(answers_);
-    waitpid(pid_, nullptr, 0);
-  }
-
-  // False if there is no PyTorch here.
-  bool Ask(const std::string& request) {
-    std::fprintf(requests_, "%s\n", request.c_str());
-    std::fflush(requests_);
-    char answer[16];
-    return std::fgets(answer, sizeof(answer), answers_) != nullptr;
-  }
-
- private:
-  pid_t pid_ = 0;
-  FILE* requests_;
-  FILE* answers_;
-};
 
 double VisiblePairs(const AttentionShape& shape) {
   double pairs = 0;
@@ -140,7 +82,7 @@ std::string NameOf(Isa isa, const AttentionShape& shape, int threads) {
 // AVX2 at the longer shapes runs alone: the peer's turns there take minutes.
 LOCKSTEP_BENCH(attention, "attention forward and backward, against PyTorch's masked softmax", b) {
   for (int threads : {1, 2}) {
-    PyTorch peer(threads);
+    bench::PyTorchPeer peer("pytorch_attention.py", threads);
     for (int64_t head_dim : {64, 128}) {
       for (int64_t tokens : {512, 1024, 2048, 4096}) {
         const AttentionShape shape = {1, tokens, 8, 2, head_dim, 0};

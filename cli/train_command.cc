@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep train`: a run from where it stands to its end.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "cli/command.h"
+#include "cli/engine_options.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "engine/run/metrics.h"
+#include "engine/run/run_folder.h"
+#include "engine/run/train_run.h"
+
+namespace lockstep::cli {
+namespace {
+
+struct TrainArgs {
+  std::string folder;
+  int64_t stop_at = -1;
+  engine::TrainOptions options;
+  EngineOptions engine;
+  bool json = false;
+};
+
+std::string Duration(double seconds) {
+  const auto s = static_cast<int64_t>(seconds + 0.5);
+  if (s >= 3600) return absl::StrFormat("%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60);
+  return absl::StrFormat("%d:%02d", s / 60, s % 60);
+}
+
+// A line on a terminal that is written over at each step; elsewhere one line every ten seconds.
+class TrainDisplay {
+ public:
+  explicit TrainDisplay(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1) {}
+  ~TrainDisplay() { EndLine(); }
+
+  void Start(uint64_t step, uint64_t end) {
+    first_ = step;
+    end_ = end;
+    start_ = last_line_ = Clock::now();
+  }
+
+  void Step(const audit::StepRecord& record) {
+    if (quiet_) return;
+    const Clock::time_point now = Clock::now();
+    tokens_ += record.tokens;
+    const uint64_t done = record.step + 1 - first_;
+    const double elapsed = std::chrono::duration<double>(now - start_).count();
+    const bool last = record.step + 1 == end_;
+    if (!terminal_ && !last && now - last_line_ < std::chrono::seconds(10)) return;
+    last_line_ = now;
+    const double left =
+        elapsed / static_cast<double>(done) * static_cast<double>(end_ - record.step - 1);
+    const std::string line = absl::StrFormat(
+        "step %d/%d  loss %.4f  norm %.3f  lr %.3g  %.0f tokens/s  %s left%s", record.step + 1,
+        end_, record.loss, record.gradient_norm, record.learning_rate,
+        static_cast<double>(tokens_) / elapsed, Duration(left),
+        record.outcome == audit::StepOutcome::kUpdated ? "" : "  (update skipped)");
+    std::fprintf(stderr, terminal_ ? "\r\033[K%s" : "%s\n", line.c_str());
+    std::fflush(stderr);
+    drawn_ = terminal_;
+  }
+
+  void EndLine() {
+    if (drawn_) std::fprintf(stderr, "\n");
+    drawn_ = false;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const bool quiet_;
+  const bool terminal_;
+  bool drawn_ = false;
+  uint64_t first_ = 0;
+  uint64_t end_ = 0;
+  uint64_t tokens_ = 0;
+  Clock::time_point start_;
+  Clock::time_point last_line_;
+};
+
+absl::Status RunTrain(const TrainArgs& args) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const engine::RunFolder run, engine::RunFolder::Open(args.folder));
+  LOCKSTEP_ASSIGN_OR_RETURN(const engine::MemoryPlan plan,
+                            ChoosePlan(args.engine, run.manifest(), args.json));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<engine::Backend> backend,
+                            CreateBackend(args.engine));
+  engine::TrainOptions options = args.options;
+  options.memory = plan.choices;
+  options.spill_folder = args.engine.spill.empty() ? run.path() : args.engine.spill;
+  if (args.stop_at >= 0) options.stop_at = static_cast<uint64_t>(args.stop_at);
+
+  TrainDisplay display(args.json);
+  std::optional<engine::MetricsWriter> metrics;
+  engine::TrainHooks hooks;
+  hooks.interrupted = Interrupted;
+  hooks.started = [&](const engine::StartPoint& start, uint64_t end) {
+    if (!args.json) {
+      std::fprintf(stderr, "%s on %s: from %s to step %llu\n", run.path().c_str(),
+                   backend->name().c_str(),
+                   start.checkpoint.empty() ? "the initial state" : start.checkpoint.c_str(),
+                   static_cast<unsigned long long>(end));
+    }
+    display.Start(start.step, end);
+  };
+  hooks.stepped = [&](const engine::StepResult& result, const engine::TrainState& state,
+                      bool repeated) -> absl::Status {
+    if (!metrics) {
+      LOCKSTEP_ASSIGN_OR_RETURN(metrics, engine::MetricsWriter::Open(*backend, run));
+    }
+    LOCKSTEP_RETURN_IF_ERROR(metrics->Write(result, state, repeated));
+    display.Step(result.record);
+    return absl::OkStatus();
+  };
+  hooks.saved = [&](const std::string& folder, double seconds) {
+    if (args.json) return;
+    display.EndLine();
+    std::fprintf(stderr, "saved %s (%.1f s)\n", folder.c_str(), seconds);
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(const engine::TrainSummary summary,
+                            engine::Train(*backend, run, options, hooks));
+  display.EndLine();
+  if (args.json) {
+    LOCKSTEP_RETURN_IF_ERROR(PrintJson({{"run", run.run_id().ToHex()},
+                                        {"next_step", summary.next_step},
+                                        {"end", summary.end},
+                                        {"chain", summary.chain.ToHex()},
+                                        {"interrupted", summary.interrupted}}));
+  } else {
+    absl::PrintF("%s before step %d of %d\nchain %s\n",
+                 summary.interrupted ? "interrupted; saved" : "done", summary.next_step,
+                 summary.end, summary.chain.ToHex());
+  }
+  if (!summary.interrupted) return absl::OkStatus();
+  return absl::CancelledError(
+      absl::StrCat("interrupted; `lockstep train ", args.folder, "` goes on"));
+}
+
+}  // namespace
+
+void AddTrainCommand(CLI::App& app, Action* chosen) {
+  auto args = std::make_shared<TrainArgs>();
+  CLI::App* train = app.add_subcommand(
+      "train",
+      "Trains a run to its end, from its last checkpoint if there is one.\n"
+      "Ctrl-C saves a checkpoint and stops; after a kill, the next start repeats what was lost.");
+  train->add_option("folder", args->folder, "folder of the run")->required();
+  train->add_option("--stop-at", args->stop_at, "stop before this step")
+      ->check(CLI::NonNegativeNumber);
+  train
+      ->add_option("--keep-leaves", args->options.keep_leaves,
+                   "keep the leaves of so many last steps, which tell where a replay differs; "
+                   "-1: of all")
+      ->capture_default_str();
+  train
+      ->add_option("--keep-checkpoints", args->options.keep_checkpoints,
+                   "keep so many last checkpoints; -1: all")
+      ->capture_default_str();
+  AddEngineOptions(*train, args->engine);
+  train->add_flag("--json", args->json, "print nothing but a JSON summary at the end");
+  train->callback([args, chosen] { *chosen = [args] { return RunTrain(*args); }; });
+}
+
+}  // namespace lockstep::cli

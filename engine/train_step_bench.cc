@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A whole training step, hashed and not, against PyTorch running the same architecture in fp32 and
+// in bf16; and the share of a step that hashing takes.
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "audit/presets.h"
+#include "base/logging.h"
+#include "bench/harness.h"
+#include "bench/pytorch_peer.h"
+#include "engine/backend/cpu_backend.h"
+#include "engine/state/train_state.h"
+#include "engine/train_step.h"
+#include "kernels/random/random.h"
+
+namespace lockstep::engine {
+namespace {
+
+// One layer of Open-1B with its embeddings.
+audit::RunManifest OneBlock() {
+  audit::RunManifest run = *audit::Preset("open-1b");
+  run.model.layers = 1;
+  run.model.seq_len = 1024;
+  run.topology = {.replicas = 1, .shards = 1, .micro_batch = 1};
+  return run;
+}
+
+audit::RunManifest PresetOf(const std::string& name) {
+  return name == "1b-block" ? OneBlock() : *audit::Preset(name);
+}
+
+// A run that is stepped over the same random tokens again and again.
+class SteppedRun {
+ public:
+  SteppedRun(const kernels::Context& context, const audit::RunManifest& manifest, int64_t windows,
+             bool hash)
+      : context_(context), backend_(CpuBackendOn(context_)) {
+    audit::RunManifest run = manifest;
+    run.batch = {{.windows_per_step = windows, .until_tokens = run.recipe.total_tokens}};
+    auto step =
+        TrainStep::Create(*backend_, run, {.recompute = false, .spill_folder = "", .hash = hash});
+    LOCKSTEP_CHECK(step.ok(), "{}", step.status());
+    step_ = *std::move(step);
+    auto state = TrainState::Create(*backend_, run, step_->layout(), "");
+    LOCKSTEP_CHECK(state.ok(), "{}", state.status());
+    state_ = *std::move(state);
+    LOCKSTEP_CHECK(state_->Initialize(run, {}).ok(), "initial state");
+    for (int64_t i = 0; i < windows * (run.model.seq_len + 1); ++i) {
+      batch_.tokens.push_back(static_cast<int32_t>(kernels::RandomBelow(1, 2, i, run.model.vocab)));
+    }
+  }
+
+  StepTimes Step() {
+    auto result = step_->Run(*state_, batch_, [] { return false; });
+    LOCKSTEP_CHECK(result.ok(), "{}", result.status());
+    return result->times;
+  }
+
+ private:
+  const kernels::Context context_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<TrainStep> step_;
+  std::unique_ptr<TrainState> state_;
+  StepBatch batch_;
+};
+
+std::string PeerCase(const audit::RunManifest& run, const std::string& type) {
+  const audit::ModelConfig& m = run.model;
+  return absl::StrCat("case ", m.layers, " ", m.width, " ", m.query_heads, " ", m.kv_heads, " ",
+                      m.head_dim, " ", m.ffn_width, " ", m.vocab, " ", m.seq_len, " ", m.window,
+                      " ", m.full_every, " ", run.topology.micro_batch, " ", type);
+}
+
+LOCKSTEP_BENCH(train_step, "a whole training step of one micro-batch, against PyTorch", b) {
+  for (const std::string name : {"tiny", "small", "1b-block"}) {
+    const audit::RunManifest run = PresetOf(name);
+    const int64_t windows = run.topology.micro_batch;
+    for (const kernels::Isa isa : bench::Bench::Isas()) {
+      const kernels::Context context = b.ContextOf(isa, 2);
+      SteppedRun hashed(context, run, windows, true);
+      const auto compare = [&](const std::string& what, SteppedRun& ours, const std::string& type) {
+        bench::PyTorchPeer peer("pytorch_train_step.py", 2);
+        const bool there = !type.empty() && peer.Ask(PeerCase(run, type)) && peer.Ask("run");
+        b.Compare({.name = absl::StrCat(name, " ", IsaName(isa), " 2T ", what),
+                   .unit = "tokens/s",
+                   .work = 1e9 * static_cast<double>(windows * run.model.seq_len),
+                   .ours = [&] { ours.Step(); },
+                   .peer = there ? "PyTorch " + type : "",
+                   .peer_call = [&] { peer.Ask("run"); },
+                   .peer_has_threads = true});
+      };
+      compare("hashed", hashed, "fp32");
+      compare("hashed", hashed, "bf16");
+      if (name == "1b-block") continue;
+      SteppedRun bare(context, run, windows, false);
+      compare("not hashed", bare, "");
+    }
+  }
+}
+
+LOCKSTEP_BENCH(train_step_profile, "where the time of a step goes, as shares of it", b) {
+  for (const std::string name : {"tiny", "small", "1b-block"}) {
+    const audit::RunManifest run = PresetOf(name);
+    SteppedRun ours(b.ContextOf(bench::Bench::Isas().front(), 2), run, run.topology.micro_batch,
+                    true);
+    ours.Step();
+    StepTimes sum;
+    for (int i = 0; i < 3; ++i) {
+      const StepTimes times = ours.Step();
+      sum.model += times.model;
+      sum.reduce += times.reduce;
+      sum.update += times.update;
+      sum.hash += times.hash;
+    }
+    for (const auto& [what, seconds] : {std::pair{"passes", sum.model},
+                                        {"reduce", sum.reduce},
+                                        {"update", sum.update},
+                                        {"hash", sum.hash}}) {
+      b.Row(absl::StrCat(name, " ", what), seconds / sum.total(), "of a step", "", 0);
+    }
+  }
+}
+
+LOCKSTEP_BENCH(hash_share, "the share of hashing in a step of small with 16,384 tokens", b) {
+  const audit::RunManifest run = PresetOf("small");
+  SteppedRun ours(b.ContextOf(bench::Bench::Isas().front(), 2), run, 16'384 / run.model.seq_len,
+                  true);
+  ours.Step();
+  StepTimes sum;
+  for (int i = 0; i < 3; ++i) {
+    const StepTimes times = ours.Step();
+    sum.model += times.model + times.reduce + times.update;
+    sum.hash += times.hash;
+  }
+  b.Row("small, 16,384 tokens, 2T", sum.hash / sum.total(), "of a step", "", 0);
+}
+
+}  // namespace
+}  // namespace lockstep::engine

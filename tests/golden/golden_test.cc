@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// That the golden run arrives at its constant: on every instruction set of this machine, with
+// hardware flushing on and off, any number of threads, layers recomputed or kept, arrays in memory
+// or in files, saved and resumed anywhere.
+//
+// golden.txt has the chain after every tenth step; LOCKSTEP_UPDATE_GOLDEN=1 writes it anew. How
+// many steps a case takes depends on how slow its kernels are; LOCKSTEP_FULL_GOLDEN=1 takes all 120
+// everywhere.
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/thread_pool.h"
+#include "engine/backend/cpu_backend.h"
+#include "engine/state/checkpoint.h"
+#include "gtest/gtest.h"
+#include "kernels/dispatch.h"
+#include "kernels/isa.h"
+#include "kernels/testing/flush_mode.h"
+#include "engine/testing/golden_run.h"
+
+namespace lockstep::golden {
+namespace {
+
+constexpr uint64_t kSteps = 120;
+constexpr uint64_t kEvery = 10;
+
+std::string GoldenPath() { return absl::StrCat(LOCKSTEP_SOURCE_DIR, "/tests/golden/golden.txt"); }
+
+std::map<uint64_t, std::string> ReadGolden() {
+  std::map<uint64_t, std::string> chains;
+  std::ifstream file(GoldenPath());
+  uint64_t step = 0;
+  std::string chain;
+  while (file >> step >> chain) chains[step] = chain;
+  return chains;
+}
+
+bool Flag(const char* name) { return std::getenv(name) != nullptr; }
+
+// Emulated and scalar kernels take a prefix.
+uint64_t StepsOn(kernels::Isa isa, uint64_t usual) {
+  if (Flag("LOCKSTEP_FULL_GOLDEN")) return kSteps;
+  return isa == kernels::Isa::kAvx2 || isa == kernels::Isa::kAvx512 ? usual : kEvery;
+}
+
+void ExpectGolden(engine::Backend& backend, uint64_t steps, const GoldenChoices& choices = {}) {
+  const std::map<uint64_t, std::string> chains = ReadGolden();
+  GoldenRun run(backend, choices);
+  for (uint64_t step = 1; step <= steps; ++step) {
+    const engine::StepResult result = run.Step();
+    if (step % kEvery != 0) continue;
+    const auto expected = chains.find(step);
+    ASSERT_NE(expected, chains.end()) << "golden.txt has no chain after step " << step;
+    ASSERT_EQ(result.chain.ToHex(), expected->second)
+        << "after " << step << " steps on " << backend.name();
+  }
+}
+
+class Golden : public ::testing::TestWithParam<kernels::Isa> {};
+
+TEST_P(Golden, ArrivesAtTheConstant) {
+  ThreadPool pool(2);
+  const kernels::Context context = {.pool = pool, .kernels = kernels::KernelsFor(GetParam())};
+  const std::unique_ptr<engine::Backend> backend = engine::CpuBackendOn(context);
+  if (Flag("LOCKSTEP_UPDATE_GOLDEN")) {
+    if (GetParam() != kernels::AvailableIsas().back()) return;  // written by the fastest
+    GoldenRun run(*backend);
+    std::ofstream file(GoldenPath());
+    for (uint64_t step = 1; step <= kSteps; ++step) {
+      const engine::StepResult result = run.Step();
+      if (step % kEvery == 0) file << step << " " << result.chain.ToHex() << "\n";
+    }
+    return;
+  }
+  ExpectGolden(*backend, StepsOn(GetParam(), kSteps));
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, Golden, ::testing::ValuesIn(kernels::AvailableIsas()),
+                         [](const auto& info) { return std::string(IsaName(info.param)); });
+
+TEST(GoldenInvariance, Threads) {
+  for (const int threads : {1, 3, 5}) {
+    const std::unique_ptr<engine::Backend> backend = *engine::CreateCpuBackend(threads);
+    ExpectGolden(*backend, StepsOn(*kernels::ChooseIsa(), 20));
+  }
+}
+
+TEST(GoldenInvariance, FinestCut) {
+  ThreadPool pool(3);
+  const kernels::Context context = {
+      .pool = pool, .kernels = kernels::KernelsFor(*kernels::ChooseIsa()), .grain_max = 1};
+  const std::unique_ptr<engine::Backend> backend = engine::CpuBackendOn(context);
+  ExpectGolden(*backend, kEvery);
+}
+
+TEST(GoldenInvariance, HardwareFlushing) {
+  const kernels::FlushMode flushing(true);
+  const std::unique_ptr<engine::Backend> backend = *engine::CreateCpuBackend(2);
+  ExpectGolden(*backend, StepsOn(*kernels::ChooseIsa(), kSteps));
+}
+
+TEST(GoldenInvariance, MemoryChoices) {
+  const std::unique_ptr<engine::Backend> backend = *engine::CreateCpuBackend(2);
+  const uint64_t steps = StepsOn(*kernels::ChooseIsa(), 20);
+  ExpectGolden(*backend, steps, {.recompute = true, .spill_folder = ""});
+  ExpectGolden(*backend, steps, {.spill_folder = ::testing::TempDir()});
+  ExpectGolden(*backend, kEvery, {.recompute = true, .spill_folder = ::testing::TempDir()});
+}
+
+}  // namespace
+}  // namespace lockstep::golden
