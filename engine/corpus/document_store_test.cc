@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/testing/status_matchers.h"
 #include "base/canonical_json.h"
+#include "base/testing/status_matchers.h"
 #include "engine/corpus/document_store_format.h"
 #include "engine/corpus/testing/corpus_files.h"
 #include "gtest/gtest.h"

@@ -19,11 +19,11 @@
 #include "base/thread_pool.h"
 #include "engine/backend/cpu_backend.h"
 #include "engine/state/checkpoint.h"
+#include "engine/testing/golden_run.h"
 #include "gtest/gtest.h"
 #include "kernels/dispatch.h"
 #include "kernels/isa.h"
 #include "kernels/testing/flush_mode.h"
-#include "engine/testing/golden_run.h"
 
 namespace lockstep::golden {
 namespace {

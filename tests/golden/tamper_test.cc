@@ -12,9 +12,9 @@
 #include "audit/step_leaves.h"
 #include "audit/verdict.h"
 #include "engine/backend/cpu_backend.h"
+#include "engine/testing/golden_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "engine/testing/golden_run.h"
 
 namespace lockstep::golden {
 namespace {
