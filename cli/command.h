@@ -43,8 +43,11 @@ void AddTokenizerCommands(CLI::App& app, Action* chosen);
 // AddTokenizerCommands.
 void AddTokenizerTextCommands(CLI::App& tokenizer, Action* chosen);
 void AddRunCommands(CLI::App& app, Action* chosen);
+// diff and plot: called by AddRunCommands.
+void AddRunDiffCommands(CLI::App& run, Action* chosen);
 void AddTrainCommand(CLI::App& app, Action* chosen);
 void AddReplayCommand(CLI::App& app, Action* chosen);
+void AddDoctorCommand(CLI::App& app, Action* chosen);
 void AddCheckpointCommands(CLI::App& app, Action* chosen);
 void AddEvalCommand(CLI::App& app, Action* chosen);
 

@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   cli::AddRunCommands(app, &action);
   cli::AddTrainCommand(app, &action);
   cli::AddReplayCommand(app, &action);
+  cli::AddDoctorCommand(app, &action);
   cli::AddCheckpointCommands(app, &action);
   cli::AddEvalCommand(app, &action);
   try {

@@ -172,6 +172,7 @@ void AddRunCommands(CLI::App& app, Action* chosen) {
   inspect->add_flag("--json", inspect_args->json, "print JSON");
   inspect->callback(
       [inspect_args, chosen] { *chosen = [inspect_args] { return RunInspect(*inspect_args); }; });
+  AddRunDiffCommands(*run, chosen);
 }
 
 }  // namespace lockstep::cli

@@ -218,21 +218,23 @@ class Picture {
       body_ +=
           absl::StrFormat("<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" style=\"%s\"/>\n",
                           kLeft, y - 4, kLeft + 28, y - 4, Stroke(r, 2.5, 1));
-      const std::string state =
-          records.empty() ? "no step yet"
-                          : absl::StrFormat("%d steps; loss %.4f, the mean of the last %d",
-                                            records.size(), LastMean(records),
-                                            RunningMeanSteps(static_cast<int64_t>(records.size())));
-      body_ += Text(kLeft + 36, y, "label", absl::StrCat(runs_[r].label, ": ", state));
+      body_ += Text(kLeft + 36, y, "label", absl::StrCat(runs_[r].label, ": ", StateOf(records)));
       y += kLegendRow;
       for (const StepRecord& record : records) skipped |= record.outcome != StepOutcome::kUpdated;
     }
     if (skipped) {
-      body_ += Mark(kLeft + 14, y - 4, "#222222", "");
+      body_ += Mark(kLeft + 14, y - 1, "#222222", "");
       body_ += Text(kLeft + 36, y, "label", "the step's update was skipped");
       y += kLegendRow;
     }
     top_ = y - kLegendRow;
+  }
+
+  static std::string StateOf(const std::vector<StepRecord>& records) {
+    if (records.empty()) return "no step yet";
+    const int64_t mean = RunningMeanSteps(static_cast<int64_t>(records.size()));
+    return absl::StrFormat("%d steps; last loss %.4f%s", records.size(), LastMean(records),
+                           mean > 1 ? absl::StrFormat(", mean of %d", mean) : std::string());
   }
 
   static double LastMean(const std::vector<StepRecord>& records) {
@@ -334,7 +336,7 @@ class Picture {
 
 }  // namespace
 
-int64_t RunningMeanSteps(int64_t steps) { return std::max<int64_t>(1, steps / 40); }
+int64_t RunningMeanSteps(int64_t steps) { return std::max<int64_t>(1, steps / 100); }
 
 std::vector<double> NiceTicks(double low, double high, int count) {
   const double raw = (high - low) / count;

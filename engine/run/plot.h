@@ -25,7 +25,7 @@ struct PlotRun {
 // columns keeps the extremes of each.
 std::string PlotRuns(const std::vector<PlotRun>& runs);
 
-// Steps that the running mean is over: a fortieth of the run, one at least.
+// Steps that the running mean is over: a hundredth of the run, one at least.
 int64_t RunningMeanSteps(int64_t steps);
 
 // Round numbers (1, 2, 5 times a power of ten apart) that cover low to high, about `count` of them.

@@ -64,11 +64,11 @@ TEST(NiceTicks, AreRoundAndCoverTheRange) {
   }
 }
 
-TEST(RunningMeanSteps, IsAFortiethOfTheRun) {
+TEST(RunningMeanSteps, IsAHundredthOfTheRun) {
   EXPECT_EQ(RunningMeanSteps(0), 1);
-  EXPECT_EQ(RunningMeanSteps(79), 1);
-  EXPECT_EQ(RunningMeanSteps(80), 2);
-  EXPECT_EQ(RunningMeanSteps(1500), 37);
+  EXPECT_EQ(RunningMeanSteps(199), 1);
+  EXPECT_EQ(RunningMeanSteps(200), 2);
+  EXPECT_EQ(RunningMeanSteps(1500), 15);
 }
 
 TEST(XmlText, EscapesMarkupAndReplacesWhatXmlCannotHold) {
@@ -100,7 +100,7 @@ TEST(PlotRuns, ALongRunHasEachStepFaintlyAndTheirMean) {
 
 // The mean over all steps of a flat stretch is its value: the mean's line lies on the steps' line.
 TEST(PlotRuns, TheMeanOfWhatDoesNotChangeIsItself) {
-  std::vector<audit::StepRecord> records = Records(200);
+  std::vector<audit::StepRecord> records = Records(400);
   for (audit::StepRecord& record : records) record.loss = 4;
   const std::string svg = PlotRuns({{"flat", records}});
   const std::vector<std::string> parts = absl::StrSplit(svg, "<polyline points=\"");
