@@ -65,6 +65,7 @@ phases = [{windows_per_step = 16, until_tokens = 1_000_000},
 run_id = "0101010101010101010101010101010101010101010101010101010101010101"
 chain = "0202020202020202020202020202020202020202020202020202020202020202"
 step = 40
+tokens = 81920
 )",
                                          kPaths));
   ASSERT_THAT(config, IsOk());
@@ -83,6 +84,7 @@ step = 40
                {.windows_per_step = 32, .until_tokens = 2'000'000}};
   run.recipe.total_tokens = 2'000'000;  // As the phases are given and it is not.
   run.parent.emplace().step = 40;
+  run.parent->tokens = 81920;
   run.parent->run_id.bytes.fill(1);
   run.parent->chain.bytes.fill(2);
   EXPECT_EQ(config->manifest, run);
