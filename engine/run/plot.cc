@@ -346,10 +346,10 @@ std::vector<double> NiceTicks(double low, double high, int count) {
     if (raw <= digit * power) unit = digit * power;
   }
   if (raw <= power) unit = power;
-  const double first = std::floor(low / unit + 1e-9);
-  const double last = std::ceil(high / unit - 1e-9);
+  const auto first = static_cast<int64_t>(std::floor(low / unit + 1e-9));
+  const auto last = static_cast<int64_t>(std::ceil(high / unit - 1e-9));
   std::vector<double> ticks;
-  for (double i = first; i <= last; i += 1) ticks.push_back(i * unit);
+  for (int64_t i = first; i <= last; ++i) ticks.push_back(static_cast<double>(i) * unit);
   return ticks;
 }
 
