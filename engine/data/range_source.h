@@ -45,7 +45,8 @@ class RangeSource {
 };
 
 // Files in a corpus folder, as BuildCorpus leaves it, or one that is filled piece by piece: then
-// files have their full size from the first Write on, and zeros where nothing was written.
+// files have their full size from the first Write on, and zeros where nothing was written. Keeps
+// the files that were read last open.
 class FolderRangeSource final : public RangeSource {
  public:
   FolderRangeSource(std::string folder, std::shared_ptr<const CorpusManifest> manifest)
@@ -58,8 +59,13 @@ class FolderRangeSource final : public RangeSource {
   absl::Status Write(const ShardFileId& id, uint64_t begin, ByteSpan bytes);
 
  private:
+  class File;
+  absl::StatusOr<std::shared_ptr<const File>> Open(const ShardFileId& id);
+
   const std::string folder_;
   const std::shared_ptr<const CorpusManifest> manifest_;
+  absl::Mutex mutex_;
+  std::map<ShardFileId, std::shared_ptr<const File>> files_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Checks what other sources give, and keeps it. Of a token file, only whole chunks are asked for
