@@ -122,7 +122,9 @@ absl::Status VerifiedRangeSource::FetchFrom(RangeSource& source, const ShardFile
     return absl::OkStatus();
   }
   for (uint64_t chunk = first; chunk < last; ++chunk) {
-    std::string piece = bytes.substr((chunk - first) * piece_bytes, piece_bytes);
+    std::string piece = last - first == 1
+                            ? std::move(bytes)
+                            : bytes.substr((chunk - first) * piece_bytes, piece_bytes);
     Digest expected;
     std::memcpy(expected.bytes.data(), digests->data() + chunk * sizeof(Digest), sizeof(Digest));
     LOCKSTEP_RETURN_IF_ERROR(
