@@ -77,7 +77,7 @@ class FolderRangeSource::File {
 absl::StatusOr<std::shared_ptr<const FolderRangeSource::File>> FolderRangeSource::Open(
     const ShardFileId& id) {
   {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (const auto at = files_.find(id); at != files_.end()) return at->second;
   }
   const std::string path = Locate(id);
@@ -86,7 +86,7 @@ absl::StatusOr<std::shared_ptr<const FolderRangeSource::File>> FolderRangeSource
   const auto file = std::make_shared<const File>(fd);
   // Only tokens are read again and again.
   if (id.file != ShardFile::kTokens) return file;
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (files_.size() >= kOpenFilesMax) files_.clear();
   files_[id] = file;
   return file;
