@@ -215,12 +215,12 @@ int HttpClient::Request::OnProgress(void* request, curl_off_t, curl_off_t now, c
 HttpClient::HttpClient(HttpOptions options) : options_(std::move(options)) { InitialiseLibrary(); }
 
 HttpClient::~HttpClient() {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   for (void* handle : idle_) curl_easy_cleanup(handle);
 }
 
 void* HttpClient::TakeHandle() {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (idle_.empty()) return curl_easy_init();
   void* handle = idle_.back();
   idle_.pop_back();
@@ -229,7 +229,7 @@ void* HttpClient::TakeHandle() {
 
 void HttpClient::ReturnHandle(void* handle) {
   curl_easy_reset(handle);  // keeps the connection
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   idle_.push_back(handle);
 }
 

@@ -8,14 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
 namespace lockstep::engine {
@@ -61,8 +60,8 @@ class HttpClient {
   void ReturnHandle(void* handle);
 
   const HttpOptions options_;
-  absl::Mutex mutex_;
-  std::vector<void*> idle_ ABSL_GUARDED_BY(mutex_);  // CURL handles, each with its connection
+  std::mutex mutex_;         // over all that follows
+  std::vector<void*> idle_;  // CURL handles, each with its connection
 };
 
 }  // namespace lockstep::engine

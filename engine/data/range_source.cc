@@ -15,9 +15,12 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/merkle.h"
+#include "base/status.h"
 
 namespace lockstep::engine {
 namespace {
+
+constexpr size_t kOpenFilesMax = 64;
 
 absl::Status SystemError(absl::string_view what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
@@ -59,25 +62,53 @@ absl::Status CheckChunkDigest(uint64_t chunk, uint64_t chunk_bytes, const Digest
                                           found.ToHex(), "; fetch it again or from elsewhere"));
 }
 
+class FolderRangeSource::File {
+ public:
+  explicit File(int fd) : fd_(fd) {}
+  ~File() { ::close(fd_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int fd() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+absl::StatusOr<std::shared_ptr<const FolderRangeSource::File>> FolderRangeSource::Open(
+    const ShardFileId& id) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto at = files_.find(id); at != files_.end()) return at->second;
+  }
+  const std::string path = Locate(id);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return SystemError("open", path);
+  const auto file = std::make_shared<const File>(fd);
+  // Only tokens are read again and again.
+  if (id.file != ShardFile::kTokens) return file;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (files_.size() >= kOpenFilesMax) files_.clear();
+  files_[id] = file;
+  return file;
+}
+
 std::string FolderRangeSource::Locate(const ShardFileId& id) const {
   return absl::StrCat(folder_, "/", NameOf(*manifest_, id));
 }
 
 absl::Status FolderRangeSource::Read(const ShardFileId& id, uint64_t begin,
                                      std::span<uint8_t> out) {
-  const std::string path = Locate(id);
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return SystemError("open", path);
-  const auto close = absl::MakeCleanup([fd] { ::close(fd); });
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::shared_ptr<const File> file, Open(id));
   size_t done = 0;
   while (done < out.size()) {
     const ssize_t n =
-        ::pread(fd, out.data() + done, out.size() - done, static_cast<off_t>(begin + done));
+        ::pread(file->fd(), out.data() + done, out.size() - done, static_cast<off_t>(begin + done));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return SystemError("read", path);
+    if (n < 0) return SystemError("read", Locate(id));
     if (n == 0) {
-      return absl::DataLossError(absl::StrCat(path, " ends at byte ", begin + done, ", expected ",
-                                              EntryOf(*manifest_, id).bytes, " bytes"));
+      return absl::DataLossError(absl::StrCat(Locate(id), " ends at byte ", begin + done,
+                                              ", expected ", EntryOf(*manifest_, id).bytes,
+                                              " bytes"));
     }
     done += static_cast<size_t>(n);
   }

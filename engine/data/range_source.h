@@ -10,16 +10,15 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "base/bytes.h"
 #include "engine/data/manifest.h"
 
@@ -45,7 +44,8 @@ class RangeSource {
 };
 
 // Files in a corpus folder, as BuildCorpus leaves it, or one that is filled piece by piece: then
-// files have their full size from the first Write on, and zeros where nothing was written.
+// files have their full size from the first Write on, and zeros where nothing was written. Keeps
+// the files that were read last open.
 class FolderRangeSource final : public RangeSource {
  public:
   FolderRangeSource(std::string folder, std::shared_ptr<const CorpusManifest> manifest)
@@ -58,8 +58,13 @@ class FolderRangeSource final : public RangeSource {
   absl::Status Write(const ShardFileId& id, uint64_t begin, ByteSpan bytes);
 
  private:
+  class File;
+  absl::StatusOr<std::shared_ptr<const File>> Open(const ShardFileId& id);
+
   const std::string folder_;
   const std::shared_ptr<const CorpusManifest> manifest_;
+  std::mutex mutex_;  // over all that follows
+  std::map<ShardFileId, std::shared_ptr<const File>> files_;
 };
 
 // Checks what other sources give, and keeps it. Of a token file, only whole chunks are asked for
@@ -102,10 +107,10 @@ class VerifiedRangeSource final : public RangeSource {
   const std::shared_ptr<const CorpusManifest> manifest_;
   const std::shared_ptr<FolderRangeSource> cache_;
   const uint64_t bytes_max_;
-  absl::Mutex mutex_;
-  std::list<Item> recent_ ABSL_GUARDED_BY(mutex_);  // front: read last
-  std::map<Key, std::list<Item>::iterator> items_ ABSL_GUARDED_BY(mutex_);
-  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::mutex mutex_;        // over all that follows
+  std::list<Item> recent_;  // front: read last
+  std::map<Key, std::list<Item>::iterator> items_;
+  uint64_t bytes_ = 0;
 };
 
 // The name for messages, "web/00042.tokens". The id must be one of the manifest's.

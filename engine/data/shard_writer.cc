@@ -44,10 +44,18 @@ ShardWriter::ShardWriter(DurableFile file, std::string folder, std::string sourc
       pool_(&pool) {}
 
 absl::Status ShardWriter::Add(const std::string& name, std::span<const int32_t> ids) {
+  // Checked as they are written: an error ends the shard, so what is in the buffer then is
+  // nobody's.
+  size_t at = buffer_.size();
+  buffer_.resize(at + (ids.size() + 1) * token_bytes_);
   const auto append = [&](uint32_t token) {
-    for (uint32_t byte = 0; byte < token_bytes_; ++byte) {
-      buffer_.push_back(static_cast<char>(token >> (8 * byte)));
+    buffer_[at] = static_cast<char>(token);
+    buffer_[at + 1] = static_cast<char>(token >> 8);
+    if (token_bytes_ == 4) {
+      buffer_[at + 2] = static_cast<char>(token >> 16);
+      buffer_[at + 3] = static_cast<char>(token >> 24);
     }
+    at += token_bytes_;
   };
   for (const int32_t id : ids) {
     const auto token = static_cast<uint32_t>(id);

@@ -34,7 +34,7 @@ class ShardWriter {
                                             ThreadPool& pool);
 
   // A document: its ids, and the separator after them. InvalidArgument for an id that is not below
-  // vocab_size, or is the separator.
+  // vocab_size, or is the separator; the shard is then lost.
   absl::Status Add(const std::string& name, std::span<const int32_t> ids);
 
   uint64_t documents() const { return names_.size(); }

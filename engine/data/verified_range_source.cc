@@ -122,7 +122,9 @@ absl::Status VerifiedRangeSource::FetchFrom(RangeSource& source, const ShardFile
     return absl::OkStatus();
   }
   for (uint64_t chunk = first; chunk < last; ++chunk) {
-    std::string piece = bytes.substr((chunk - first) * piece_bytes, piece_bytes);
+    std::string piece = last - first == 1
+                            ? std::move(bytes)
+                            : bytes.substr((chunk - first) * piece_bytes, piece_bytes);
     Digest expected;
     std::memcpy(expected.bytes.data(), digests->data() + chunk * sizeof(Digest), sizeof(Digest));
     LOCKSTEP_RETURN_IF_ERROR(
@@ -158,7 +160,7 @@ absl::Status VerifiedRangeSource::CheckFile(const ShardFileId& id, absl::string_
 
 VerifiedRangeSource::Bytes VerifiedRangeSource::Recall(const ShardFileId& id, uint64_t chunk) {
   const Key key = {{id.source, id.shard, static_cast<int>(id.file)}, chunk};
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   const auto at = items_.find(key);
   if (at == items_.end()) return nullptr;
   recent_.splice(recent_.begin(), recent_, at->second);
@@ -167,7 +169,7 @@ VerifiedRangeSource::Bytes VerifiedRangeSource::Recall(const ShardFileId& id, ui
 
 void VerifiedRangeSource::Keep(const ShardFileId& id, uint64_t chunk, const Bytes& bytes) {
   const Key key = {{id.source, id.shard, static_cast<int>(id.file)}, chunk};
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   if (items_.contains(key)) return;  // another thread read it at the same time
   recent_.push_front({key, bytes});
   items_[key] = recent_.begin();

@@ -77,14 +77,14 @@ HttpServer::HttpServer(std::map<std::string, std::string> files, Fault fault)
 HttpServer::~HttpServer() {
   std::vector<std::thread> threads;
   {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     stopping_ = true;
     for (int fd : open_) ::shutdown(fd, SHUT_RDWR);
   }
   ::shutdown(listener_, SHUT_RDWR);
   acceptor_.join();
   {
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     threads.swap(threads_);
   }
   for (std::thread& thread : threads) thread.join();
@@ -94,12 +94,12 @@ HttpServer::~HttpServer() {
 std::string HttpServer::address() const { return absl::StrCat("http://127.0.0.1:", port_); }
 
 std::vector<HttpRequest> HttpServer::requests() const {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return requests_;
 }
 
 int HttpServer::connections() const {
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   return connections_;
 }
 
@@ -107,7 +107,7 @@ void HttpServer::Accept() {
   while (true) {
     const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) return;
-    const absl::MutexLock lock(&mutex_);
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) {
       ::close(fd);
       return;
@@ -122,7 +122,7 @@ void HttpServer::Serve(int fd) {
   while (const std::optional<std::string> head = ReadHead(fd)) {
     const HttpRequest request = ParseHead(*head);
     {
-      const absl::MutexLock lock(&mutex_);
+      const std::lock_guard<std::mutex> lock(mutex_);
       requests_.push_back(request);
     }
     std::optional<HttpReply> reply;
@@ -144,7 +144,7 @@ void HttpServer::Serve(int fd) {
     char byte;
     if (reply->then == HttpReply::kStall && ::recv(fd, &byte, 1, 0) <= 0) break;
   }
-  const absl::MutexLock lock(&mutex_);
+  const std::lock_guard<std::mutex> lock(mutex_);
   open_.erase(fd);
   ::close(fd);
 }

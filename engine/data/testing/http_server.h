@@ -8,15 +8,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 
 namespace lockstep::engine::testing {
 
@@ -59,12 +57,12 @@ class HttpServer {
   int listener_ = -1;
   int port_ = 0;
   std::thread acceptor_;
-  mutable absl::Mutex mutex_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  int connections_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::set<int> open_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
-  std::vector<HttpRequest> requests_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;  // over all that follows
+  bool stopping_ = false;
+  int connections_ = 0;
+  std::set<int> open_;
+  std::vector<std::thread> threads_;
+  std::vector<HttpRequest> requests_;
 };
 
 }  // namespace lockstep::engine::testing
