@@ -53,6 +53,25 @@ ssize_t ReadUpTo(int fd, char* bytes, size_t size) {
 // The directory part of `path`, with its slash; empty for the working directory.
 std::string DirectoryOf(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }
 
+// Open for reading; the caller closes fd.
+struct RegularFile {
+  int fd;
+  off_t size;
+};
+absl::StatusOr<RegularFile> OpenRegularFile(const std::string& path) {
+  // Without O_NONBLOCK, opening a pipe would wait for a writer.
+  const int fd = OpenRetrying(path.c_str(), O_RDONLY | O_NONBLOCK);
+  if (fd < 0) return SystemError(errno, "open", path);
+  auto close = absl::MakeCleanup([fd] { ::close(fd); });
+  struct stat info;
+  if (::fstat(fd, &info) != 0) return SystemError(errno, "stat", path);
+  if (!S_ISREG(info.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is not a regular file"));
+  }
+  std::move(close).Cancel();
+  return RegularFile{.fd = fd, .size = info.st_size};
+}
+
 // A name no other process or call uses. Not made of the file's own, which may be as long as the
 // file system allows.
 std::string TemporaryName(const std::string& path) {
@@ -63,28 +82,21 @@ std::string TemporaryName(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max) {
-  // Without O_NONBLOCK, opening a pipe would wait for a writer.
-  const int fd = OpenRetrying(path.c_str(), O_RDONLY | O_NONBLOCK);
-  if (fd < 0) return SystemError(errno, "open", path);
-  const auto close = absl::MakeCleanup([fd] { ::close(fd); });
-  struct stat info;
-  if (::fstat(fd, &info) != 0) return SystemError(errno, "stat", path);
-  if (!S_ISREG(info.st_mode)) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " is not a regular file"));
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const RegularFile file, OpenRegularFile(path));
+  const auto close = absl::MakeCleanup([&] { ::close(file.fd); });
   const auto too_large = [&] {
     return absl::ResourceExhaustedError(
         absl::StrCat(path, " has more than the ", bytes_max, " bytes allowed"));
   };
-  if (static_cast<uint64_t>(info.st_size) > bytes_max) return too_large();
+  if (static_cast<uint64_t>(file.size) > bytes_max) return too_large();
   // The size is a hint: the file may change meanwhile, and in /proc it is 0. So read to the end, in
   // steps, with one byte more than stated to see it.
   std::string bytes;
-  size_t step = static_cast<size_t>(info.st_size) + 1;
+  size_t step = static_cast<size_t>(file.size) + 1;
   while (true) {
     const size_t done = bytes.size();
     bytes.resize(done + step);
-    const ssize_t n = ReadUpTo(fd, bytes.data() + done, step);
+    const ssize_t n = ReadUpTo(file.fd, bytes.data() + done, step);
     if (n < 0) return SystemError(errno, "read", path);
     bytes.resize(done + static_cast<size_t>(n));
     if (bytes.size() > bytes_max) return too_large();
@@ -95,18 +107,12 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, size_t bytes_max) 
 
 absl::StatusOr<Digest> FileDigest(const std::string& path,
                                   absl::FunctionRef<void(int64_t bytes)> read) {
-  const int fd = OpenRetrying(path.c_str(), O_RDONLY | O_NONBLOCK);
-  if (fd < 0) return SystemError(errno, "open", path);
-  const auto close = absl::MakeCleanup([fd] { ::close(fd); });
-  struct stat info;
-  if (::fstat(fd, &info) != 0) return SystemError(errno, "stat", path);
-  if (!S_ISREG(info.st_mode)) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " is not a regular file"));
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const RegularFile file, OpenRegularFile(path));
+  const auto close = absl::MakeCleanup([&] { ::close(file.fd); });
   Sha256Hasher hasher;
   std::string buffer(size_t{4} << 20, '\0');
   while (true) {
-    const ssize_t got = ReadUpTo(fd, buffer.data(), buffer.size());
+    const ssize_t got = ReadUpTo(file.fd, buffer.data(), buffer.size());
     if (got < 0) return SystemError(errno, "read", path);
     if (got == 0) return hasher.Finish();
     hasher.Update(AsBytes(absl::string_view(buffer.data(), static_cast<size_t>(got))));
