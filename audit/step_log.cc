@@ -16,8 +16,6 @@
 namespace lockstep::audit {
 namespace {
 
-constexpr size_t kLogBytesMax = size_t{4} << 30;
-
 absl::Status CheckFollows(const StepRecord& previous, const StepRecord& record) {
   if (record.step != previous.step + 1) {
     return absl::DataLossError(absl::StrCat("expected the record of step ", previous.step + 1,
@@ -52,12 +50,18 @@ absl::StatusOr<std::vector<StepRecord>> ParseStepLog(ByteSpan bytes) {
   return records;
 }
 
+absl::StatusOr<std::vector<StepRecord>> ReadStepLog(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kStepLogBytesMax));
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<StepRecord> records, ParseStepLog(AsBytes(bytes)), path);
+  return records;
+}
+
 absl::StatusOr<StepLog> StepLog::Open(const std::string& path) {
   StepLog log;
   log.path_ = path;
   log.fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
   if (log.fd_ < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot open"));
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kLogBytesMax));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kStepLogBytesMax));
   const size_t whole = bytes.size() / kStepRecordBytes * kStepRecordBytes;
   LOCKSTEP_ASSIGN_OR_RETURN(log.records_, ParseStepLog(AsBytes(bytes).first(whole)), path);
   if (whole != bytes.size() && ftruncate(log.fd_, static_cast<off_t>(whole)) != 0) {

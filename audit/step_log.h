@@ -22,6 +22,11 @@ namespace lockstep::audit {
 // partial record at the end is such a place.
 absl::StatusOr<std::vector<StepRecord>> ParseStepLog(ByteSpan bytes);
 
+inline constexpr size_t kStepLogBytesMax = size_t{4} << 30;
+
+// The same of a file, which is read whole.
+absl::StatusOr<std::vector<StepRecord>> ReadStepLog(const std::string& path);
+
 // The file of a run that goes on. Move-only; not for several threads at once.
 class StepLog {
  public:

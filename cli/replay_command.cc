@@ -12,7 +12,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "audit/step_log.h"
-#include "base/file.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
@@ -97,9 +96,8 @@ absl::Status PrintReport(const engine::ReplayReport& report, bool json) {
 absl::Status RunReplay(const ReplayArgs& args) {
   LOCKSTEP_ASSIGN_OR_RETURN(const engine::RunFolder run, engine::RunFolder::Open(args.folder));
   const std::string path = args.records.empty() ? run.StepLogPath() : args.records;
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, size_t{4} << 30));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<audit::StepRecord> published,
-                            audit::ParseStepLog(AsBytes(bytes)), path);
+                            audit::ReadStepLog(path));
   if (published.empty()) return absl::NotFoundError(absl::StrCat(path, ": no step is recorded"));
   engine::ReplayOptions options;
   LOCKSTEP_RETURN_IF_ERROR(ParseSteps(args.steps, published, &options));

@@ -101,9 +101,7 @@ absl::Status RunInspect(const InspectArgs& args) {
   const engine::ParameterLayout layout(manifest.model);
   std::vector<audit::StepRecord> records;
   if (std::filesystem::exists(run.StepLogPath())) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const std::string bytes,
-                              ReadFile(run.StepLogPath(), size_t{4} << 30));
-    LOCKSTEP_ASSIGN_OR_RETURN(records, audit::ParseStepLog(AsBytes(bytes)), run.StepLogPath());
+    LOCKSTEP_ASSIGN_OR_RETURN(records, audit::ReadStepLog(run.StepLogPath()));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<uint64_t> checkpoints, run.Checkpoints());
   const std::string chain = records.empty() ? "" : audit::ChainAfter(records.back()).ToHex();

@@ -11,14 +11,9 @@
 #include "base/status.h"
 
 namespace lockstep::engine {
-namespace {
-
-constexpr size_t kLogBytesMax = size_t{4} << 30;
-
-}  // namespace
 
 absl::StatusOr<std::vector<audit::StepRecord>> ReadRecords(const RunFolder& run) {
-  const absl::StatusOr<std::string> bytes = ReadFile(run.StepLogPath(), kLogBytesMax);
+  const absl::StatusOr<std::string> bytes = ReadFile(run.StepLogPath(), audit::kStepLogBytesMax);
   if (absl::IsNotFound(bytes.status())) return std::vector<audit::StepRecord>();
   LOCKSTEP_RETURN_IF_ERROR(bytes.status());
   const size_t whole = bytes->size() / audit::kStepRecordBytes * audit::kStepRecordBytes;
