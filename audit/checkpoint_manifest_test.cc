@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "audit/presets.h"
+#include "audit/testing/digests.h"
 #include "base/bytes.h"
 #include "base/encoding.h"
 #include "base/file.h"
@@ -23,12 +24,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
-
-Digest Filled(uint8_t byte) {
-  Digest digest;
-  digest.bytes.fill(byte);
-  return digest;
-}
 
 CheckpointManifest Initial() {
   CheckpointManifest m;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "audit/run_manifest_fields.h"
+#include "audit/testing/digests.h"
 #include "base/bytes.h"
 #include "base/canonical_json.h"
 #include "base/file.h"
@@ -27,12 +28,6 @@ using ::testing::HasSubstr;
 
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-
-Digest Filled(uint8_t byte) {
-  Digest digest;
-  digest.bytes.fill(byte);
-  return digest;
-}
 
 // docs/run_manifest.md shows it.
 constexpr char kSampleText[] =

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "audit/testing/digests.h"
 #include "base/bytes.h"
 #include "base/testing/status_matchers.h"
 #include "gmock/gmock.h"
@@ -21,12 +22,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
-
-Digest Filled(uint8_t byte) {
-  Digest digest;
-  digest.bytes.fill(byte);
-  return digest;
-}
 
 StepRecord Sample() {
   StepRecord r;

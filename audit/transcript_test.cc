@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "audit/testing/digests.h"
 #include "base/bytes.h"
 #include "base/merkle.h"
 #include "base/testing/status_matchers.h"
@@ -20,12 +21,6 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
-
-Digest Filled(uint8_t byte) {
-  Digest digest;
-  digest.bytes.fill(byte);
-  return digest;
-}
 
 TranscriptLeaf Sample(uint32_t rank, uint32_t micro_batch) {
   return {.rank = rank,
