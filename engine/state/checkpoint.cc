@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/merkle.h"
 #include "base/status.h"
+#include "engine/state/checkpoint_tensors.h"
 #include "engine/state/safetensors.h"
 
 namespace lockstep::engine {
@@ -28,13 +29,8 @@ constexpr PartFile kParts[] = {{StatePart::kFirstMoment, "first_moment.safetenso
                                {StatePart::kParameters, "parameters.safetensors"},
                                {StatePart::kSecondMoment, "second_moment.safetensors"}};
 
-SafetensorsHeader HeaderOf(const TrainState& state, StatePart part) {
-  SafetensorsHeader header;
-  const TensorType type = state.ElementBytes(part) == 2 ? TensorType::kBf16 : TensorType::kF32;
-  for (const audit::TensorInfo& tensor : state.layout().table().tensors()) {
-    header.entries.push_back({.name = tensor.name, .type = type, .shape = tensor.shape});
-  }
-  return header;
+TensorType TypeOf(const TrainState& state, StatePart part) {
+  return state.ElementBytes(part) == 2 ? TensorType::kBf16 : TensorType::kF32;
 }
 
 absl::StatusOr<audit::CheckpointFile> WritePart(Backend& backend, TrainState& state,
@@ -51,7 +47,7 @@ absl::StatusOr<audit::CheckpointFile> WritePart(Backend& backend, TrainState& st
     written(static_cast<int64_t>(bytes.size()));
     return file.Append(bytes);
   };
-  SafetensorsHeader header = HeaderOf(state, part.part);
+  SafetensorsHeader header = HeaderOf(state.layout().table(), TypeOf(state, part.part));
   LOCKSTEP_RETURN_IF_ERROR(append(AsBytes(EncodeSafetensorsHeader(header))));
   std::vector<uint8_t> host;
   for (const Piece& piece : state.layout().Pieces(/*with_statistics=*/false)) {
@@ -65,35 +61,15 @@ absl::StatusOr<audit::CheckpointFile> WritePart(Backend& backend, TrainState& st
   return entry;
 }
 
-// The headers must be those of the run's model, tensor for tensor.
-absl::Status CheckHeader(const SafetensorsFile& file, SafetensorsHeader expected) {
-  EncodeSafetensorsHeader(expected);  // sets the offsets
-  const std::vector<SafetensorsEntry>& found = file.header().entries;
-  if (found.size() != expected.entries.size()) {
-    return absl::DataLossError(absl::StrCat(file.path(), ": expected ", expected.entries.size(),
-                                            " tensors; found ", found.size()));
-  }
-  for (size_t t = 0; t < found.size(); ++t) {
-    if (found[t] == expected.entries[t]) continue;
-    return absl::DataLossError(absl::StrCat(file.path(), ": expected tensor ", t, " to be \"",
-                                            expected.entries[t].name,
-                                            "\" in the type and shape of the run's model; found \"",
-                                            found[t].name, "\" or another ", "type or shape"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ReadPart(Backend& backend, TrainState& state, const PartFile& part,
                       const std::string& folder, BytesHook read) {
   LOCKSTEP_ASSIGN_OR_RETURN(const SafetensorsFile file,
                             SafetensorsFile::Open(absl::StrCat(folder, "/", part.name)));
-  LOCKSTEP_RETURN_IF_ERROR(CheckHeader(file, HeaderOf(state, part.part)));
+  LOCKSTEP_RETURN_IF_ERROR(CheckHeader(file, state.layout().table(), TypeOf(state, part.part)));
   std::vector<char> host;
   for (const Piece& piece : state.layout().Pieces(/*with_statistics=*/false)) {
-    const int64_t element_bytes = state.ElementBytes(part.part);
-    host.resize(piece.count * element_bytes);
-    const uint64_t begin = file.header().entries[piece.tensor].begin + piece.first * element_bytes;
-    LOCKSTEP_RETURN_IF_ERROR(file.Read(begin, host));
+    host.resize(piece.count * state.ElementBytes(part.part));
+    LOCKSTEP_RETURN_IF_ERROR(ReadPiece(file, piece, host));
     LOCKSTEP_ASSIGN_OR_RETURN(void* const data, state.Load(part.part, piece));
     backend.CopyIn(data, host.data(), host.size());
     state.HashPiece(part.part, piece, data);

@@ -11,38 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/merkle.h"
 #include "base/status.h"
+#include "engine/state/checkpoint_tensors.h"
 #include "engine/state/safetensors.h"
 
 namespace lockstep::engine {
 namespace {
 
 constexpr char kFile[] = "parameters.safetensors";
-
-// The entry must be the layout's tensor of that place.
-absl::Status CheckEntry(const SafetensorsFile& file, const audit::TensorInfo& expected,
-                        TensorType type, size_t place) {
-  const SafetensorsEntry& found = file.header().entries[place];
-  if (found.name == expected.name && found.type == type && found.shape == expected.shape) {
-    return absl::OkStatus();
-  }
-  return absl::DataLossError(absl::StrCat(file.path(), ": expected tensor ", place, " to be \"",
-                                          expected.name,
-                                          "\" in the type and shape of the run's model; found \"",
-                                          found.name, "\" or another type or shape"));
-}
-
-absl::Status CheckEntries(const SafetensorsFile& file, const ParameterLayout& layout,
-                          TensorType type) {
-  const size_t found = file.header().entries.size();
-  if (found != static_cast<size_t>(layout.tensors())) {
-    return absl::DataLossError(
-        absl::StrCat(file.path(), ": expected ", layout.tensors(), " tensors; found ", found));
-  }
-  for (size_t t = 0; t < found; ++t) {
-    LOCKSTEP_RETURN_IF_ERROR(CheckEntry(file, layout.table().tensors()[t], type, t));
-  }
-  return absl::OkStatus();
-}
 
 }  // namespace
 
@@ -58,7 +33,7 @@ absl::StatusOr<audit::CheckpointManifest> ReadParameters(Backend& backend,
   const int64_t element_bytes = BytesOf(type);
   LOCKSTEP_ASSIGN_OR_RETURN(const SafetensorsFile file,
                             SafetensorsFile::Open(absl::StrCat(folder, "/", kFile)));
-  LOCKSTEP_RETURN_IF_ERROR(CheckEntries(file, layout, type));
+  LOCKSTEP_RETURN_IF_ERROR(CheckHeader(file, layout.table(), type));
 
   const int64_t elements_max = std::min(kPieceElements, layout.elements_max());
   LOCKSTEP_ASSIGN_OR_RETURN(const Buffer stored,
@@ -71,8 +46,7 @@ absl::StatusOr<audit::CheckpointManifest> ReadParameters(Backend& backend,
   std::vector<Digest> leaves(layout.table().chunks());
   for (const Piece& piece : layout.Pieces(/*with_statistics=*/false)) {
     host.resize(piece.count * element_bytes);
-    const uint64_t begin = file.header().entries[piece.tensor].begin + piece.first * element_bytes;
-    LOCKSTEP_RETURN_IF_ERROR(file.Read(begin, host));
+    LOCKSTEP_RETURN_IF_ERROR(ReadPiece(file, piece, host));
     backend.CopyIn(stored.data(), host.data(), host.size());
     HashChunks(backend, layout, piece, stored.data(), element_bytes, leaves);
     if (f32) {
