@@ -18,6 +18,7 @@
 #include "base/canonical_json.h"
 #include "base/file.h"
 #include "base/status.h"
+#include "engine/toml_type.h"
 #include "toml++/toml.h"
 
 namespace lockstep::engine {
@@ -25,25 +26,6 @@ namespace {
 
 constexpr size_t kConfigBytesMax = size_t{1} << 20;
 constexpr size_t kPathBytesMax = 4096;
-
-std::string TypeOf(const toml::node& node) {
-  switch (node.type()) {
-    case toml::node_type::table:
-      return "a table";
-    case toml::node_type::array:
-      return "an array";
-    case toml::node_type::string:
-      return "a string";
-    case toml::node_type::integer:
-      return "an integer";
-    case toml::node_type::floating_point:
-      return "a number with a point";
-    case toml::node_type::boolean:
-      return "true or false";
-    default:
-      return "a date or time";
-  }
-}
 
 // Insertions, removals and replacements of single characters that make b of a.
 size_t EditDistance(absl::string_view a, absl::string_view b) {

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "engine/corpus/utf8.h"
+#include "engine/toml_type.h"
 #include "nlohmann/json.hpp"
 #include "toml++/toml.h"
 
@@ -170,25 +171,6 @@ class TableReader {
   }
 
  private:
-  static std::string TypeOf(const toml::node& node) {
-    switch (node.type()) {
-      case toml::node_type::table:
-        return "a table";
-      case toml::node_type::array:
-        return "an array";
-      case toml::node_type::string:
-        return "a string";
-      case toml::node_type::integer:
-        return "an integer";
-      case toml::node_type::floating_point:
-        return "a floating-point number";
-      case toml::node_type::boolean:
-        return "true or false";
-      default:
-        return "a date or time";
-    }
-  }
-
   const toml::node* Find(absl::string_view key) {
     asked_.insert(std::string(key));
     return table_ == nullptr ? nullptr : table_->get(std::string_view(key.data(), key.size()));

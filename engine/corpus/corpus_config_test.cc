@@ -120,7 +120,7 @@ TEST(CorpusConfigTest, EveryMistakeIsNamedWithItsLine) {
       {"score_min = 3", "score_min = nan", "expected a number"},
       {"bytes_max = 1000000", "", "bytes_max to say"},
       {"bytes_max = 1000000", "bytes_max = 3", "from 64"},
-      {"bytes_max = 1000000", "bytes_max = 1.5", "floating-point"},
+      {"bytes_max = 1000000", "bytes_max = 1.5", "number with a point"},
       {"over_long = \"split\"", "over_long = \"cut\"", "expected drop, split"},
       {"deduplicate = true", "deduplicate = 1", "true or false"},
       {"record_bytes_max = 1048576", "record_bytes_max = 0", "from 64"},
