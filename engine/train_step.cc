@@ -35,6 +35,15 @@ Digest WindowsRoot(const std::vector<int32_t>& tokens, int64_t window_tokens) {
 
 }  // namespace
 
+audit::StepLeaves LeavesOf(const StepResult& result, const TrainState& state) {
+  return {.step = result.record.step,
+          .parameters = state.leaves().parameters,
+          .first_moment = state.leaves().first_moment,
+          .second_moment = state.leaves().second_moment,
+          .gradient = result.gradient_leaves,
+          .transcript = result.transcript};
+}
+
 absl::StatusOr<std::unique_ptr<TrainStep>> TrainStep::Create(Backend& backend,
                                                              const audit::RunManifest& manifest,
                                                              const StepOptions& options) {
@@ -179,9 +188,8 @@ absl::Status TrainStep::Measure(FlatArray& gradient, StepResult* result) {
       result->record.z_loss = means[1];
       continue;
     }
-    const int64_t at =
-        layout.table().tensors()[piece.tensor].first_chunk + piece.first / audit::kChunkElements;
-    backend_.Run(kernels::SumOfSquaresArgs{.totals = totals + at, .x = g, .count = piece.count});
+    backend_.Run(kernels::SumOfSquaresArgs{
+        .totals = totals + layout.first_chunk(piece), .x = g, .count = piece.count});
   }
   backend_.Run(
       kernels::GlobalNormArgs{.norm = totals + chunks, .totals = totals, .chunks = chunks});

@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "audit/run_manifest.h"
+#include "audit/step_leaves.h"
 #include "audit/step_record.h"
 #include "audit/transcript.h"
 #include "base/sha256.h"
@@ -44,6 +45,9 @@ struct StepResult {
   std::vector<double> gradient_squares;  // by tensor: sum of squares before the clip, for people
   StepTimes times;
 };
+
+// The leaves under the roots of the step's record; `state` is that after the step.
+audit::StepLeaves LeavesOf(const StepResult& result, const TrainState& state);
 
 // Choices that change memory, speed and what is kept, and no bit of the state.
 struct StepOptions {

@@ -3,7 +3,7 @@
 // The model's memory, and the steps that forward and backward share.
 #include "engine/model/model.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "base/status.h"
 #include "engine/stopwatch.h"
@@ -18,41 +18,35 @@ Model::Model(Backend& backend, const audit::RunManifest& manifest, const ModelOp
       precision_(manifest.precision),
       options_(options),
       z_coefficient_(static_cast<float>(manifest.recipe.z_loss)),
-      layout_(manifest.model) {
-  const ModelConfig& c = config_;
-  for (int64_t l = 0; l < c.layers; ++l) {
-    const LayerTensors& t = layout_.layer(l);
-    linears_.push_back({.qkv = Linear(precision_, t.qkv, c.qkv_width(), c.width),
-                        .output = Linear(precision_, t.attention_output, c.width, c.query_width()),
-                        .gate_up = Linear(precision_, t.gate_up, 2 * c.ffn_width, c.width),
-                        .down = Linear(precision_, t.down, c.width, c.ffn_width)});
-  }
-}
+      layout_(manifest.model) {}
 
-void Model::Carve(Carver& carver) {
-  for (LayerLinears& layer : linears_) {
-    for (Linear* linear : {&layer.qkv, &layer.output, &layer.gate_up, &layer.down}) {
-      linear->Carve(carver);
-    }
+Model::Parts Model::CarveParts(Carver& carver, const audit::RunManifest& manifest,
+                               const ModelOptions& options) {
+  const ModelConfig& c = manifest.model;
+  const ParameterLayout layout(c);
+  const auto linear = [&](int64_t tensor, int64_t outputs, int64_t inputs) {
+    Linear made(manifest.precision, tensor, outputs, inputs);
+    made.Carve(carver);
+    return made;
+  };
+  Parts parts;
+  for (int64_t l = 0; l < c.layers; ++l) {
+    const LayerTensors& t = layout.layer(l);
+    parts.linears.push_back({.qkv = linear(t.qkv, c.qkv_width(), c.width),
+                             .output = linear(t.attention_output, c.width, c.query_width()),
+                             .gate_up = linear(t.gate_up, 2 * c.ffn_width, c.width),
+                             .down = linear(t.down, c.width, c.ffn_width)});
   }
-  rope_cos_ = carver.Take<float>(config_.seq_len * config_.head_dim / 2);
-  rope_sin_ = carver.Take<float>(config_.seq_len * config_.head_dim / 2);
-  a_ = Activations::Carve(carver, config_, precision_, options_.windows, options_.recompute);
+  parts.rope_cos = carver.Take<float>(c.seq_len * c.head_dim / 2);
+  parts.rope_sin = carver.Take<float>(c.seq_len * c.head_dim / 2);
+  parts.activations =
+      Activations::Carve(carver, c, manifest.precision, options.windows, options.recompute);
+  return parts;
 }
 
 int64_t Model::BytesNeeded(const audit::RunManifest& manifest, const ModelOptions& options) {
   Carver carver;
-  const ModelConfig& c = manifest.model;
-  for (int64_t l = 0; l < c.layers; ++l) {
-    for (const auto& [outputs, inputs] :
-         {std::pair{c.qkv_width(), c.width}, std::pair{c.width, c.query_width()},
-          std::pair{2 * c.ffn_width, c.width}, std::pair{c.width, c.ffn_width}}) {
-      Linear(manifest.precision, 0, outputs, inputs).Carve(carver);
-    }
-  }
-  carver.Take<float>(c.seq_len * c.head_dim / 2);
-  carver.Take<float>(c.seq_len * c.head_dim / 2);
-  Activations::Carve(carver, c, manifest.precision, options.windows, options.recompute);
+  CarveParts(carver, manifest, options);
   return static_cast<int64_t>(carver.bytes());
 }
 
@@ -60,12 +54,14 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Create(Backend& backend,
                                                      const audit::RunManifest& manifest,
                                                      const ModelOptions& options) {
   std::unique_ptr<Model> model(new Model(backend, manifest, options));
-  Carver measure;
-  model->Carve(measure);
-  LOCKSTEP_ASSIGN_OR_RETURN(model->memory_, Buffer::Create(backend, measure.bytes()),
+  LOCKSTEP_ASSIGN_OR_RETURN(model->memory_, Buffer::Create(backend, BytesNeeded(manifest, options)),
                             "activations and prepared weights");
   Carver carver(model->memory_.data());
-  model->Carve(carver);
+  Parts parts = CarveParts(carver, manifest, options);
+  model->linears_ = std::move(parts.linears);
+  model->rope_cos_ = parts.rope_cos;
+  model->rope_sin_ = parts.rope_sin;
+  model->a_ = std::move(parts.activations);
 
   const ModelConfig& c = manifest.model;
   const int64_t angles = c.seq_len * c.head_dim / 2;

@@ -84,8 +84,17 @@ class Model {
     Linear down;
   };
 
+  // What lies in the model's memory.
+  struct Parts {
+    std::vector<LayerLinears> linears;
+    float* rope_cos;  // [T, Dh / 2]
+    float* rope_sin;
+    Activations activations;
+  };
+  static Parts CarveParts(Carver& carver, const audit::RunManifest& manifest,
+                          const ModelOptions& options);
+
   Model(Backend& backend, const audit::RunManifest& manifest, const ModelOptions& options);
-  void Carve(Carver& carver);
 
   // Rows, head count and stride as in kernels/rms_norm/rms_norm.h; gain: a tensor, or -1 for none.
   void Norm(const ParametersView& parameters, int64_t gain, BFloat16* y, float* rstd,

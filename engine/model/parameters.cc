@@ -45,6 +45,10 @@ int64_t ParameterLayout::Add(const std::string& name, std::vector<int64_t> shape
   return tensors() - 1;
 }
 
+int64_t ParameterLayout::first_chunk(const Piece& piece) const {
+  return table_.tensors()[piece.tensor].first_chunk + piece.first / audit::kChunkElements;
+}
+
 std::vector<Piece> ParameterLayout::Pieces(bool with_statistics) const {
   std::vector<Piece> pieces;
   for (int64_t t = 0; t < tensors(); ++t) {
@@ -63,14 +67,13 @@ std::vector<Piece> ParameterLayout::Pieces(bool with_statistics) const {
 
 void HashChunks(Backend& backend, const ParameterLayout& layout, const Piece& piece,
                 const void* data, int64_t element_bytes, std::vector<Digest>& leaves) {
-  const int64_t first_chunk = piece.first / audit::kChunkElements;
-  const int64_t at = layout.table().tensors()[piece.tensor].first_chunk + first_chunk;
-  backend.ChunkLeaves({.data = data,
-                       .elements = piece.count,
-                       .element_bytes = element_bytes,
-                       .tensor = piece.tensor,
-                       .first_chunk = first_chunk},
-                      std::span(leaves).subspan(at, audit::ChunksOf(piece.count)));
+  backend.ChunkLeaves(
+      {.data = data,
+       .elements = piece.count,
+       .element_bytes = element_bytes,
+       .tensor = piece.tensor,
+       .first_chunk = piece.first / audit::kChunkElements},
+      std::span(leaves).subspan(layout.first_chunk(piece), audit::ChunksOf(piece.count)));
 }
 
 void InitializePiece(Backend& backend, const ParameterLayout& layout, float init_std, uint64_t seed,

@@ -44,6 +44,8 @@ class ParameterLayout {
   int64_t elements() const { return table_.elements(); }  // of all tensors
   // A tensor's first element in a flat array, a multiple of 64; the elements between are zero.
   int64_t offset(int64_t tensor) const { return offsets_[tensor]; }
+  // A piece's first chunk among those of all tensors.
+  int64_t first_chunk(const Piece& piece) const;
   // Two more f32 follow the tensors in a gradient: the losses, which are reduced as gradients are.
   int64_t statistics_offset() const { return statistics_; }
   int64_t flat_elements() const { return statistics_ + 64; }

@@ -94,14 +94,7 @@ class Replayer {
               const audit::TensorTable& tensors) {
     const absl::StatusOr<audit::StepLeaves> leaves = run_.ReadLeaves(published.step);
     if (!leaves.ok() || !audit::CheckLeaves(*leaves, published).ok()) return;
-    audit::LocateDifference(tensors, *leaves,
-                            {.step = published.step,
-                             .parameters = state.leaves().parameters,
-                             .first_moment = state.leaves().first_moment,
-                             .second_moment = state.leaves().second_moment,
-                             .gradient = result.gradient_leaves,
-                             .transcript = result.transcript},
-                            &*report_->difference);
+    audit::LocateDifference(tensors, *leaves, LeavesOf(result, state), &*report_->difference);
   }
 
   Backend& backend_;

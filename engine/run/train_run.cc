@@ -142,13 +142,7 @@ class Trainer {
   absl::Status KeepLeaves(const StepResult& result) const {
     const uint64_t step = result.record.step;
     if (options_.keep_leaves == 0) return absl::OkStatus();
-    const StateLeaves& leaves = state_->leaves();
-    LOCKSTEP_RETURN_IF_ERROR(run_.WriteLeaves({.step = step,
-                                               .parameters = leaves.parameters,
-                                               .first_moment = leaves.first_moment,
-                                               .second_moment = leaves.second_moment,
-                                               .gradient = result.gradient_leaves,
-                                               .transcript = result.transcript}));
+    LOCKSTEP_RETURN_IF_ERROR(run_.WriteLeaves(LeavesOf(result, *state_)));
     const auto keep = static_cast<uint64_t>(options_.keep_leaves);
     if (options_.keep_leaves < 0 || step < keep) return absl::OkStatus();
     return run_.RemoveLeaves(step - keep);
@@ -166,7 +160,7 @@ class Trainer {
         saved_ = state_->step;
         return absl::OkStatus();
       }
-      // One that is there is of the same record, or damaged: it has been passed over then.
+      // One that is there belongs to a log that lost its end: the same state, made again.
       LOCKSTEP_RETURN_IF_ERROR(RemoveDirectory(folder));
       LOCKSTEP_RETURN_IF_ERROR(
           SaveCheckpoint(backend_, run_.manifest(), *state_, last, folder, [](int64_t) {}));

@@ -21,15 +21,6 @@ namespace {
 
 constexpr int kStepsBefore = 3;
 
-audit::StepLeaves LeavesOf(const engine::StepResult& result, const engine::TrainState& state) {
-  return {.step = result.record.step,
-          .parameters = state.leaves().parameters,
-          .first_moment = state.leaves().first_moment,
-          .second_moment = state.leaves().second_moment,
-          .gradient = result.gradient_leaves,
-          .transcript = result.transcript};
-}
-
 class Tamper : public ::testing::Test {
  protected:
   using Change = std::function<void(GoldenRun& run, engine::StepBatch& batch)>;
@@ -51,8 +42,8 @@ class Tamper : public ::testing::Test {
     std::optional<audit::Difference> difference =
         audit::CompareRecords(published.record, replayed.record);
     if (!difference) return difference;
-    const audit::StepLeaves published_leaves = LeavesOf(published, trainer.state());
-    const audit::StepLeaves replayed_leaves = LeavesOf(replayed, honest.state());
+    const audit::StepLeaves published_leaves = engine::LeavesOf(published, trainer.state());
+    const audit::StepLeaves replayed_leaves = engine::LeavesOf(replayed, honest.state());
     EXPECT_TRUE(audit::CheckLeaves(published_leaves, published.record).ok());
     EXPECT_TRUE(audit::CheckLeaves(replayed_leaves, replayed.record).ok());
     audit::LocateDifference(honest.step().layout().table(), published_leaves, replayed_leaves,
