@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +16,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/threads.h"
 #include "engine/corpus/corpus_config.h"
 #include "engine/corpus/document_store.h"
 #include "engine/corpus/ingest.h"
@@ -70,8 +70,7 @@ absl::Status IngestOne(const engine::SourceConfig& source, const engine::InputFi
                                          },
                                      .durable = {}};
   engine::IngestOptions options;
-  options.threads = arguments.threads > 0 ? arguments.threads
-                                          : static_cast<int>(std::thread::hardware_concurrency());
+  options.threads = arguments.threads > 0 ? arguments.threads : DefaultThreads();
   const bool finished_before = engine::DocumentStore::Open(folder).ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const engine::IngestReport report,
                             engine::IngestSource(source, inputs, folder, options, hooks));

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `lockstep corpus build | verify`: token shards and their manifest.
-#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,6 +19,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/threads.h"
 #include "engine/data/build.h"
 #include "engine/data/shard_reader.h"
 #include "engine/data/verify.h"
@@ -31,8 +30,6 @@ namespace {
 using engine::CorpusManifest;
 using engine::SourceEntry;
 using Json = nlohmann::json;
-
-int DefaultThreads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 struct BuildArgs {
   std::string tokenizer;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `lockstep doctor`: whether this machine can replay a step of a run.
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -15,6 +13,7 @@
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/threads.h"
 #include "engine/run/doctor.h"
 #include "engine/run/run_folder.h"
 
@@ -91,9 +90,7 @@ absl::Status RunDoctor(const DoctorArgs& args) {
   }
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   engine::DoctorOptions options;
-  options.threads = args.threads > 0
-                        ? args.threads
-                        : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.threads = args.threads > 0 ? args.threads : DefaultThreads();
   if (args.memory_gib > 0) options.memory_bytes = static_cast<int64_t>(args.memory_gib * kGiB);
   options.probe = !args.no_probe;
   options.spill_folder = !args.spill.empty()    ? args.spill

@@ -3,12 +3,11 @@
 // Options, backend, plan.
 #include "cli/engine_options.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <limits>
 #include <optional>
-#include <thread>
 
+#include "cli/threads.h"
 #include "engine/backend/cpu_backend.h"
 
 namespace lockstep::cli {
@@ -31,8 +30,7 @@ void AddEngineOptions(CLI::App& command, EngineOptions& options) {
 }
 
 absl::StatusOr<std::unique_ptr<engine::Backend>> CreateBackend(const EngineOptions& options) {
-  const int cpus = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return engine::CreateCpuBackend(options.threads > 0 ? options.threads : cpus);
+  return engine::CreateCpuBackend(options.threads > 0 ? options.threads : DefaultThreads());
 }
 
 absl::StatusOr<engine::MemoryPlan> ChoosePlan(const EngineOptions& options,
@@ -45,10 +43,9 @@ absl::StatusOr<engine::MemoryPlan> ChoosePlan(const EngineOptions& options,
   if (asked != engine::MemoryChoices{}) {
     plan = engine::PlanMemory(manifest, asked);
   } else {
-    // A tenth is left to the rest of the system, if nobody says how much there is.
-    const std::optional<int64_t> available = engine::AvailableMemory();
+    const std::optional<int64_t> available = engine::MemoryForRun();
     const int64_t bytes = options.memory_gib > 0 ? static_cast<int64_t>(options.memory_gib * kGiB)
-                          : available            ? *available / 10 * 9
+                          : available            ? *available
                                                  : std::numeric_limits<int64_t>::max();
     auto fitted = engine::FitMemory(manifest, bytes);
     if (!fitted.ok()) return fitted.status();

@@ -4,12 +4,10 @@
 // one is in tokenizer_text_commands.cc.
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +18,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/threads.h"
 #include "engine/tokenizer/formats.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "engine/tokenizer/train.h"
@@ -59,7 +58,7 @@ struct TrainArgs {
   int64_t vocab = 0;
   std::vector<std::string> special = DefaultSpecial();
   std::string out;
-  int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  int threads = DefaultThreads();
   bool json = false;
 };
 

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,6 +26,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/threads.h"
 #include "engine/corpus/document_store.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -57,7 +57,7 @@ struct EncodeArgs {
   std::string tokenizer;
   std::vector<std::string> from;
   std::optional<std::string> text;
-  int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  int threads = DefaultThreads();
   bool json = false;
   bool with_text = false;
 };

@@ -97,4 +97,10 @@ std::optional<int64_t> AvailableMemory() {
   return std::nullopt;
 }
 
+std::optional<int64_t> MemoryForRun() {
+  const std::optional<int64_t> available = AvailableMemory();
+  if (!available) return std::nullopt;
+  return *available / 10 * 9;
+}
+
 }  // namespace lockstep::engine

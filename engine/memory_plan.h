@@ -47,6 +47,9 @@ absl::StatusOr<MemoryPlan> FitMemory(const audit::RunManifest& manifest, int64_t
 // What the system says is free for a process to take; nullopt where it does not say.
 std::optional<int64_t> AvailableMemory();
 
+// Of that, what a run may take if nobody says: a tenth is left to the rest of the system.
+std::optional<int64_t> MemoryForRun();
+
 }  // namespace lockstep::engine
 
 #endif  // LOCKSTEP_ENGINE_MEMORY_PLAN_H_

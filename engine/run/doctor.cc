@@ -74,11 +74,7 @@ class Doctor {
   }
 
   void Memory() {
-    report_.memory_bytes = options_.memory_bytes;
-    if (!report_.memory_bytes) {
-      const std::optional<int64_t> free = AvailableMemory();
-      if (free) report_.memory_bytes = *free / 10 * 9;
-    }
+    report_.memory_bytes = options_.memory_bytes ? options_.memory_bytes : MemoryForRun();
     if (!report_.memory_bytes) {
       report_.plan = PlanMemory(run_, {});
       return Find("memory", Health::kNotChecked,
