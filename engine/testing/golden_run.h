@@ -14,9 +14,11 @@
 #include "audit/presets.h"
 #include "audit/run_manifest.h"
 #include "base/logging.h"
+#include "base/status.h"
 #include "engine/backend/backend.h"
 #include "engine/data/step_reader.h"
 #include "engine/data/testing/memory_corpus.h"
+#include "engine/state/checkpoint.h"
 #include "engine/state/train_state.h"
 #include "engine/step_batch.h"
 #include "engine/train_step.h"
@@ -64,7 +66,7 @@ class GoldenRun {
  public:
   explicit GoldenRun(engine::Backend& backend, const GoldenChoices& choices = {},
                      const audit::RunManifest& manifest = Manifest())
-      : corpus_(GoldenCorpus()), manifest_(manifest) {
+      : backend_(backend), corpus_(GoldenCorpus()), manifest_(manifest) {
     auto reader =
         engine::StepReader::Open(corpus_.reader, manifest_.seed, *engine::ScheduleOf(manifest_));
     LOCKSTEP_CHECK(reader.ok(), "{}", reader.status());
@@ -90,12 +92,24 @@ class GoldenRun {
     return *std::move(result);
   }
 
+  // The state after the step with this record, as a checkpoint; and the run from one.
+  absl::Status Save(const audit::StepRecord& last, const std::string& folder) {
+    return engine::SaveCheckpoint(backend_, manifest_, *state_, &last, folder, [](int64_t) {});
+  }
+  absl::Status Resume(const std::string& folder) {
+    LOCKSTEP_RETURN_IF_ERROR(
+        engine::LoadCheckpoint(backend_, manifest_, folder, *state_, [](int64_t) {}));
+    step_->ParametersChanged();
+    return data_->Resume(state_->step, state_->cursor);
+  }
+
   const audit::RunManifest& manifest() const { return manifest_; }
   engine::TrainState& state() { return *state_; }
   engine::TrainStep& step() { return *step_; }
   engine::StepReader& data() { return *data_; }
 
  private:
+  engine::Backend& backend_;
   engine::testing::MemoryCorpus corpus_;
   audit::RunManifest manifest_;
   std::unique_ptr<engine::StepReader> data_;

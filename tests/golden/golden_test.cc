@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -17,9 +18,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/status_matchers.h"
 #include "base/thread_pool.h"
 #include "engine/backend/cpu_backend.h"
-#include "engine/state/checkpoint.h"
 #include "engine/testing/golden_run.h"
 #include "gtest/gtest.h"
 #include "kernels/dispatch.h"
@@ -119,6 +120,40 @@ TEST(GoldenInvariance, MemoryChoices) {
   ExpectGolden(*backend, steps, {.spill_folder = ::testing::TempDir()});
   ExpectGolden(*backend, std::min(steps, kEvery),
                {.recompute = true, .spill_folder = ::testing::TempDir()});
+}
+
+// At every tenth step the state goes to disk and a run that knows nothing else goes on from there.
+// Each stretch is a replay from that checkpoint, too. With LOCKSTEP_FULL_GOLDEN, from each of them
+// to the end.
+TEST(GoldenInvariance, SaveAndResume) {
+  const std::unique_ptr<engine::Backend> backend = *engine::CreateCpuBackend(2);
+  const std::map<uint64_t, std::string> chains = ReadGolden();
+  const std::string folder = absl::StrCat(::testing::TempDir(), "/golden_checkpoints");
+  const auto path = [&](uint64_t step) { return absl::StrCat(folder, "/", step); };
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const uint64_t every = StepsOn(*kernels::ChooseIsa(), kEvery, 1);
+  const uint64_t steps = StepsOn(*kernels::ChooseIsa(), kSteps, kFew);
+  for (uint64_t begin = 0; begin < steps; begin += std::min(every, kEvery)) {
+    GoldenRun run(*backend);
+    if (begin > 0) {
+      ASSERT_THAT(run.Resume(path(begin)), IsOk());
+      ASSERT_EQ(run.state().step, begin);
+    }
+    const uint64_t saved = begin + std::min(every, kEvery);
+    const uint64_t end = Flag("LOCKSTEP_FULL_GOLDEN") ? steps : saved;
+    for (uint64_t step = begin + 1; step <= end; ++step) {
+      const engine::StepResult result = run.Step();
+      if (IsMilestone(step)) {
+        ASSERT_EQ(result.chain.ToHex(), chains.at(step))
+            << "after " << step << " steps, resumed before step " << begin;
+      }
+      if (step == saved) {
+        ASSERT_THAT(run.Save(result.record, path(step)), IsOk());
+      }
+    }
+  }
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace
