@@ -111,6 +111,10 @@ absl::Status RunTrain(const TrainArgs& args) {
     }
     display.Start(start.step, end);
   };
+  hooks.passed_over = [](const engine::StartPoint& damaged, const absl::Status& why) {
+    std::fprintf(stderr, "passed over %s for an earlier state: %s\n", damaged.checkpoint.c_str(),
+                 std::string(why.message()).c_str());
+  };
   hooks.stepped = [&](const engine::StepResult& result, const engine::TrainState& state,
                       bool repeated) -> absl::Status {
     if (!metrics) {

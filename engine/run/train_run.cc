@@ -49,25 +49,43 @@ class Trainer {
     data_ = std::make_unique<StepReader>(std::move(data));
     LOCKSTEP_ASSIGN_OR_RETURN(audit::StepLog log, audit::StepLog::Open(run_.StepLogPath()));
     log_ = std::make_unique<audit::StepLog>(std::move(log));
-    const bool spill_state = options_.memory.spill_state;
     const bool spill_partials = options_.memory.spill_partials;
     LOCKSTEP_ASSIGN_OR_RETURN(
         step_, TrainStep::Create(backend_, run_.manifest(),
                                  {.recompute = options_.memory.recompute,
                                   .spill_folder = spill_partials ? options_.spill_folder : ""}));
-    LOCKSTEP_ASSIGN_OR_RETURN(state_, TrainState::Create(backend_, run_.manifest(), step_->layout(),
-                                                         spill_state ? options_.spill_folder : ""));
     dead_ = std::make_unique<DeadTensorWatch>(step_->layout().table(),
                                               run_.manifest().recipe.dead_tensor_steps);
-    // A state beyond the log would leave a hole in it.
-    const uint64_t logged = log_->records().empty() ? FirstStep() : log_->records().back().step + 1;
-    LOCKSTEP_ASSIGN_OR_RETURN(const StartPoint start, FindStart(run_, logged));
-    LOCKSTEP_RETURN_IF_ERROR(LoadStart(backend_, run_, start, *state_, *data_, [](int64_t) {}));
+    LOCKSTEP_ASSIGN_OR_RETURN(const StartPoint start, LoadLastState());
     end_ = *data_->schedule().steps();
     if (options_.stop_at) end_ = std::min(end_, *options_.stop_at);
     saved_ = start.checkpoint.empty() ? std::optional<uint64_t>() : state_->step;
     if (hooks_.started) hooks_.started(start, end_);
     return absl::OkStatus();
+  }
+
+  // The latest state that is whole. What is repeated after a damaged one must come out the same.
+  absl::StatusOr<StartPoint> LoadLastState() {
+    // A state beyond the log would leave a hole in it.
+    const uint64_t logged = log_->records().empty() ? FirstStep() : log_->records().back().step + 1;
+    LOCKSTEP_ASSIGN_OR_RETURN(StartPoint start, FindStart(run_, logged));
+    while (true) {
+      state_ = nullptr;  // its memory, before there is another
+      LOCKSTEP_ASSIGN_OR_RETURN(
+          state_, TrainState::Create(backend_, run_.manifest(), step_->layout(),
+                                     options_.memory.spill_state ? options_.spill_folder : ""));
+      const absl::Status status = LoadStart(backend_, run_, start, *state_, *data_, [](int64_t) {});
+      if (status.ok()) return start;
+      const bool last = start.checkpoint.empty() || (start.step == FirstStep() && start.step > 0);
+      const bool damaged = absl::IsDataLoss(status) || absl::IsNotFound(status);
+      if (!damaged || last) return status;
+      if (hooks_.passed_over) hooks_.passed_over(start, status);
+      if (start.step == 0) {
+        start = StartPoint{};
+      } else {
+        LOCKSTEP_ASSIGN_OR_RETURN(start, FindStart(run_, start.step - 1));
+      }
+    }
   }
 
   uint64_t FirstStep() const {

@@ -36,6 +36,9 @@ struct TrainHooks {
   std::function<bool()> interrupted;
   // Before the first step: where the run goes on, and one past its last step.
   std::function<void(const StartPoint& start, uint64_t end)> started;
+  // Before that: a checkpoint was passed over for an earlier one, since its bytes are not those
+  // that its record commits to.
+  std::function<void(const StartPoint& damaged, const absl::Status& why)> passed_over;
   // After each step, its record in the log. `repeated`: the log had it already. An error stops the
   // run as an interrupt does.
   std::function<absl::Status(const StepResult& result, const TrainState& state, bool repeated)>
