@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,18 +68,27 @@ absl::Status RunInit(const InitArgs& args) {
         absl::StrCat(args.config, ": expected model.vocab of at least ", tokenizer->vocab_size(),
                      ", the tokenizer's size; found ", config.manifest.model.vocab));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const audit::RunManifest manifest,
-                            engine::ResolveRunConfig(config, corpus->digest(), tokenizer->digest()),
-                            args.config);
+  std::optional<audit::ParentSegment> parent;
+  if (!config.parent_path.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const engine::RunFolder folder,
+                              engine::RunFolder::Open(config.parent_path), args.config, ": parent");
+    LOCKSTEP_ASSIGN_OR_RETURN(parent, engine::ParentAt(folder, config.parent_step), args.config,
+                              ": parent");
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const audit::RunManifest manifest,
+      engine::ResolveRunConfig(config, corpus->digest(), tokenizer->digest(), parent), args.config);
   std::error_code error;
   const auto absolute = [&](const std::string& path) {
     return std::filesystem::absolute(path, error).lexically_normal().string();
   };
-  LOCKSTEP_ASSIGN_OR_RETURN(const engine::RunFolder run,
-                            engine::RunFolder::Create(args.out, manifest,
-                                                      {.corpus = {absolute(config.corpus_path)},
-                                                       .tokenizer = absolute(config.tokenizer_path),
-                                                       .parent = ""}));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const engine::RunFolder run,
+      engine::RunFolder::Create(
+          args.out, manifest,
+          {.corpus = {absolute(config.corpus_path)},
+           .tokenizer = absolute(config.tokenizer_path),
+           .parent = config.parent_path.empty() ? "" : absolute(config.parent_path)}));
   if (args.json) {
     LOCKSTEP_RETURN_IF_ERROR(PrintJson({{"run", run.run_id().ToHex()}, {"folder", run.path()}}));
   } else {

@@ -123,17 +123,6 @@ class TableReader {
     }
   }
 
-  void HexDigest(const char* key, Digest* value) {
-    std::string text;
-    if (!String(key, 64, &text)) return Missing(key, "64 hexadecimal digits");
-    const absl::StatusOr<Digest> digest = Digest::FromHex(text);
-    if (digest.ok()) {
-      *value = *digest;
-    } else {
-      Fail(*Find(key), key, "64 hexadecimal digits", absl::StrCat("\"", text, "\""));
-    }
-  }
-
   // Of an absent table, a reader that finds nothing.
   TableReader Table(const char* key) {
     const toml::node* node = Find(key);
@@ -197,8 +186,9 @@ class TableReader {
   std::vector<std::string> asked_;
 };
 
-std::string ReadPath(TableReader& top, const char* key, const std::string& file) {
-  TableReader table = top.Table(key);
+// A path beside the file. table: TOP.key
+std::string ReadPath(TableReader& table, TableReader& top, const char* key,
+                     const std::string& file) {
   std::string path;
   if (!table.String("path", kPathBytesMax, &path)) {
     if (table.exists()) {
@@ -207,8 +197,15 @@ std::string ReadPath(TableReader& top, const char* key, const std::string& file)
       top.Missing(key, "a table with a path");
     }
   }
-  table.Finish();
   return (std::filesystem::path(file).parent_path() / path).lexically_normal().string();
+}
+
+// Of a table that has nothing else.
+std::string ReadPath(TableReader& top, const char* key, const std::string& file) {
+  TableReader table = top.Table(key);
+  std::string path = ReadPath(table, top, key, file);
+  table.Finish();
+  return path;
 }
 
 // Phases replace the preset's, and each must be whole. Unless total_tokens is given too, the cosine
@@ -233,16 +230,14 @@ void ReadBatch(TableReader& top, Complaint* complaint, bool total_is_given,
   if (!total_is_given) run->recipe.total_tokens = run->batch.back().until_tokens;
 }
 
-void ReadParent(TableReader& top, audit::RunManifest* run) {
+void ReadParent(TableReader& top, RunConfig* config) {
   TableReader table = top.Table("parent");
   if (!table.exists()) return;
-  audit::ParentSegment& parent = run->parent.emplace();
-  table.HexDigest("run_id", &parent.run_id);
-  table.HexDigest("chain", &parent.chain);
+  config->parent_path = ReadPath(table, top, "parent", config->file);
   if (!table.Has("step")) table.Missing("step", "an integer");
-  table(audit::IntegerField{"step", 1, audit::kTokensMax, ""}, parent.step);
-  if (!table.Has("tokens")) table.Missing("tokens", "an integer");
-  table(audit::IntegerField{"tokens", 1, audit::kTokensMax, ""}, parent.tokens);
+  int64_t step = 0;
+  table(audit::IntegerField{"step", 1, audit::kTokensMax, ""}, step);
+  config->parent_step = static_cast<uint64_t>(step);
   table.Finish();
 }
 
@@ -267,7 +262,6 @@ void ReadOverrides(TableReader& top, Complaint* complaint, audit::RunManifest* r
   audit::VisitTopologyFields(run->topology, topology);
   topology.Finish();
   ReadBatch(top, complaint, recipe.Has("total_tokens"), run);
-  ReadParent(top, run);
 }
 
 // 400_000_000_000
@@ -317,7 +311,8 @@ absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text, const std::stri
     top.Missing("preset", absl::StrCat("one of ", absl::StrJoin(audit::PresetNames(), ", ")));
   }
   LOCKSTEP_RETURN_IF_ERROR(complaint.status());
-  RunConfig config = {.manifest = {}, .corpus_path = "", .tokenizer_path = "", .file = file};
+  RunConfig config;
+  config.file = file;
   if (absl::StatusOr<audit::RunManifest> run = audit::Preset(preset); run.ok()) {
     config.manifest = *std::move(run);
   } else {
@@ -327,6 +322,7 @@ absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text, const std::stri
   ReadOverrides(top, &complaint, &config.manifest);
   config.corpus_path = ReadPath(top, "corpus", file);
   config.tokenizer_path = ReadPath(top, "tokenizer", file);
+  ReadParent(top, &config);
   top.Finish();
   LOCKSTEP_RETURN_IF_ERROR(complaint.status());
   LOCKSTEP_RETURN_IF_ERROR(audit::ValidateRunManifest(config.manifest), file);
@@ -338,9 +334,11 @@ absl::StatusOr<RunConfig> LoadRunConfig(const std::string& path) {
   return ParseRunConfig(text, path);
 }
 
-absl::StatusOr<audit::RunManifest> ResolveRunConfig(const RunConfig& config, const Digest& corpus,
-                                                    const Digest& tokenizer) {
+absl::StatusOr<audit::RunManifest> ResolveRunConfig(
+    const RunConfig& config, const Digest& corpus, const Digest& tokenizer,
+    const std::optional<audit::ParentSegment>& parent) {
   audit::RunManifest run = config.manifest;
+  run.parent = parent;
   run.corpus = corpus;
   run.tokenizer = tokenizer;
   LOCKSTEP_RETURN_IF_ERROR(audit::ValidateRunManifest(run), config.file);

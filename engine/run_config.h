@@ -6,6 +6,8 @@
 #ifndef LOCKSTEP_ENGINE_RUN_CONFIG_H_
 #define LOCKSTEP_ENGINE_RUN_CONFIG_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -16,10 +18,12 @@
 namespace lockstep::engine {
 
 struct RunConfig {
-  // All but the digests of corpus and tokenizer, which are zeros.
+  // All but the parent and the digests of corpus and tokenizer, which are zeros.
   audit::RunManifest manifest;
   std::string corpus_path;     // of the folder of token shards
   std::string tokenizer_path;  // of the tokenizer file
+  std::string parent_path;     // of the parent's run folder; empty for a run that is no segment
+  uint64_t parent_step = 0;    // before which the segment takes over
   std::string file;            // for messages
   bool operator==(const RunConfig&) const = default;
 };
@@ -30,9 +34,11 @@ struct RunConfig {
 absl::StatusOr<RunConfig> ParseRunConfig(absl::string_view text, const std::string& file);
 absl::StatusOr<RunConfig> LoadRunConfig(const std::string& path);
 
-// The manifest with the digests of what lies at the two paths. InvalidArgument if it breaks a rule.
-absl::StatusOr<audit::RunManifest> ResolveRunConfig(const RunConfig& config, const Digest& corpus,
-                                                    const Digest& tokenizer);
+// The manifest with what was found at the paths: two digests, and of a segment its parent's state
+// (engine/run/run_inputs.h). InvalidArgument if it breaks a rule.
+absl::StatusOr<audit::RunManifest> ResolveRunConfig(
+    const RunConfig& config, const Digest& corpus, const Digest& tokenizer,
+    const std::optional<audit::ParentSegment>& parent);
 
 // A run.toml to begin with: of the preset, with all of its values as comments. NotFound lists the
 // presets.

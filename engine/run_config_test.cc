@@ -62,10 +62,8 @@ replicas = 2
 phases = [{windows_per_step = 16, until_tokens = 1_000_000},
           {windows_per_step = 32, until_tokens = 2_000_000}]
 [parent]
-run_id = "0101010101010101010101010101010101010101010101010101010101010101"
-chain = "0202020202020202020202020202020202020202020202020202020202020202"
+path = "first"
 step = 40
-tokens = 81920
 )",
                                          kPaths));
   ASSERT_THAT(config, IsOk());
@@ -83,11 +81,16 @@ tokens = 81920
   run.batch = {{.windows_per_step = 16, .until_tokens = 1'000'000},
                {.windows_per_step = 32, .until_tokens = 2'000'000}};
   run.recipe.total_tokens = 2'000'000;  // As the phases are given and it is not.
+  EXPECT_EQ(config->manifest, run);
+  EXPECT_EQ(config->parent_path, "runs/first");
+  EXPECT_EQ(config->parent_step, 40u);
+  run.corpus.bytes.fill(3);
+  run.tokenizer.bytes.fill(4);
   run.parent.emplace().step = 40;
   run.parent->tokens = 81920;
   run.parent->run_id.bytes.fill(1);
   run.parent->chain.bytes.fill(2);
-  EXPECT_EQ(config->manifest, run);
+  EXPECT_EQ(ResolveRunConfig(*config, run.corpus, run.tokenizer, run.parent).value(), run);
 }
 
 TEST(RunConfig, KeepsAGivenEndOfTheCosine) {
@@ -142,8 +145,9 @@ TEST(RunConfig, SaysWhatIsWrongAndWhere) {
        {":5: batch.phases[0].x: "}},
       {"preset = \"tiny\"\n[[batch.phases]]\nwindows_per_step = 12\nuntil_tokens = 400000\n",
        {"batch[0].windows_per_step: expected a multiple", "found 12"}},
-      {"preset = \"tiny\"\n[parent]\nrun_id = \"12\"\n", {":3: parent.run_id: ", "\"12\""}},
-      {"preset = \"tiny\"\n[parent]\nstep = 1\n", {":2: parent.run_id: ", "no such key"}},
+      {"preset = \"tiny\"\n[parent]\npath = \"a\"\nstep = 0\n", {":4: parent.step: ", "from 1"}},
+      {"preset = \"tiny\"\n[parent]\npath = \"a\"\n", {":2: parent.step: ", "no such key"}},
+      {"preset = \"tiny\"\n[parent]\nstep = 1\n", {":2: parent.path: ", "no such key"}},
       {"preset = \"tiny\"\n[model]\nwindow = 300\n",
        {"model.window: expected at most seq_len, 256", "found 300"}},
       {"preset = \"tiny\"\npreset = \"tiny\"\n", {":2: expected TOML"}},
@@ -176,7 +180,7 @@ TEST(ResolveRunConfig, TakesTheDigests) {
   corpus.bytes.fill(3);
   Digest tokenizer;
   tokenizer.bytes.fill(4);
-  const auto run = ResolveRunConfig(*config, corpus, tokenizer);
+  const auto run = ResolveRunConfig(*config, corpus, tokenizer, std::nullopt);
   ASSERT_THAT(run, IsOk());
   EXPECT_EQ(run->corpus, corpus);
   EXPECT_EQ(run->tokenizer, tokenizer);

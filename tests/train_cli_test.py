@@ -193,6 +193,81 @@ class TrainTest(unittest.TestCase):
         self.assertEqual(report["verdict"], "inconclusive")
         self.assertIn("first moment", report["reason"])
 
+    def test_training_passes_over_a_damaged_checkpoint(self):
+        run = self.copy("damaged")
+        for name in self.checkpoints()[-2:]:
+            path = os.path.join(run, "checkpoints", name, "parameters.safetensors")
+            with open(path, "r+b") as file:
+                file.seek(os.path.getsize(path) - 3)
+                file.write(b"\x55\xaa")
+        os.remove(os.path.join(run, "checkpoints", self.checkpoints()[-3], "second_moment.safetensors"))
+        done = run_tool("train", run, "--stop-at", str(STEPS), "--json")
+        self.assertEqual(json.loads(done.stdout)["chain"], self.summary["chain"])
+        for name in self.checkpoints()[-3:]:
+            self.assertIn(f"passed over {run}/checkpoints/{name}", done.stderr.decode())
+        # They were made again.
+        for name in self.checkpoints():
+            run_tool("checkpoint", "verify", os.path.join(run, "checkpoints", name))
+
+    def test_a_segment_goes_on_from_its_parent(self):
+        at = int(self.checkpoints()[1])
+        with open(self.path("run.toml"), encoding="utf-8") as file:
+            text = file.read()
+        path = self.path("segment.toml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text + f'[parent]\npath = "run"\nstep = {at}\n[recipe]\npeak_lr = 1e-4\n[topology]\nreplicas = 1\n')
+        run = self.path("segment")
+        run_tool("run", "init", path, "--out", run)
+        summary = json.loads(output("train", run, "--stop-at", str(at + 3), "--json"))
+        self.assertEqual(summary["next_step"], at + 3)
+        # The chain runs through: the segment's first record names the parent's last before it.
+        with open(os.path.join(run, "steps.log"), "rb") as file:
+            first = file.read(RECORD_BYTES)
+        with open(os.path.join(self.trained, "steps.log"), "rb") as file:
+            file.seek(at * RECORD_BYTES)
+            beside = file.read(RECORD_BYTES)
+        self.assertEqual(int.from_bytes(first[8:16], "little"), at)
+        self.assertEqual(first[-32:], beside[-32:])  # the previous chain
+        self.assertNotEqual(first, beside)
+        # Replay across the boundary: the parent's last steps, then the segment's.
+        report = json.loads(output("replay", self.trained, "--steps", f"{at - 1}", "--json"))
+        self.assertEqual(report["verdict"], "match")
+        report = json.loads(output("replay", run, "--steps", f"{at}..{at + 2}", "--json"))
+        self.assertEqual((report["verdict"], report["start_step"]), ("match", at))
+        self.assertEqual(report["start"], os.path.join(self.trained, "checkpoints", f"{at:08d}"))
+        # Killed and begun again, it goes on from its own checkpoints.
+        shutil.rmtree(os.path.join(run, "checkpoints", f"{at + 3:08d}"))
+        again = json.loads(output("train", run, "--stop-at", str(at + 3), "--json"))
+        self.assertEqual(again["chain"], summary["chain"])
+        done = run_tool("replay", run, "--steps", f"{at - 1}", "--json", code=None)
+        self.assertNotEqual(done.returncode, 0)
+        # Another state of the parent is not taken for the one that is named.
+        os.rename(os.path.join(self.copy("swapped"), "checkpoints"), self.path("swapped-checkpoints"))
+        self.addCleanup(shutil.rmtree, self.path("swapped-checkpoints"))
+        other = self.checkpoints()[2]
+        os.makedirs(self.path("swapped/checkpoints"))
+        shutil.copytree(self.path(f"swapped-checkpoints/{other}"), self.path(f"swapped/checkpoints/{at:08d}"))
+        shutil.rmtree(run)
+        run_tool("run", "init", path, "--out", run)
+        places = os.path.join(run, "places.json")
+        with open(places, encoding="utf-8") as file:
+            text = file.read()
+        with open(places, "w", encoding="utf-8") as file:
+            file.write(text.replace(self.trained, self.path("swapped")))
+        done = run_tool("train", run, code=None)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("expected", done.stderr.decode())
+
+    def test_a_parent_that_is_not_there_is_told(self):
+        with open(self.path("run.toml"), encoding="utf-8") as file:
+            text = file.read()
+        for parent, step, words in (("nowhere", 2, "is no run"), ("run", 1, "expected a checkpoint before step 1")):
+            path = self.path("orphan.toml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text + f'[parent]\npath = "{parent}"\nstep = {step}\n')
+            done = run_tool("run", "init", path, "--out", self.path("orphan"), code=CODE_FAILURE)
+            self.assertIn(words, done.stderr.decode())
+
     def test_two_trainers_of_one_run_are_refused(self):
         run = self.new_run("locked")
         process = subprocess.Popen([*PROGRAM, "train", run, "--json"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "audit/checkpoint_manifest.h"
 #include "base/status.h"
 #include "engine/data/open_corpus.h"
 #include "engine/step_batch.h"
@@ -31,6 +33,21 @@ absl::StatusOr<StepReader> OpenRunData(const RunFolder& run) {
   }
   LOCKSTEP_ASSIGN_OR_RETURN(BatchSchedule schedule, ScheduleOf(manifest));
   return StepReader::Open(corpus, manifest.seed, std::move(schedule));
+}
+
+absl::StatusOr<audit::ParentSegment> ParentAt(const RunFolder& parent, uint64_t step) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<uint64_t> checkpoints, parent.Checkpoints());
+  if (!std::binary_search(checkpoints.begin(), checkpoints.end(), step)) {
+    return absl::NotFoundError(absl::StrCat(parent.path(), ": expected a checkpoint before step ",
+                                            step, "; there are those before ",
+                                            absl::StrJoin(checkpoints, ", ")));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const audit::CheckpointManifest checkpoint,
+                            ReadCheckpointManifest(parent.CheckpointPath(step)));
+  return audit::ParentSegment{.run_id = parent.run_id(),
+                              .step = static_cast<int64_t>(checkpoint.next_step()),
+                              .tokens = static_cast<int64_t>(checkpoint.tokens()),
+                              .chain = checkpoint.chain()};
 }
 
 absl::StatusOr<StartPoint> FindStart(const RunFolder& run, uint64_t step) {

@@ -25,6 +25,10 @@ namespace lockstep::engine {
 // the manifest's among them.
 absl::StatusOr<StepReader> OpenRunData(const RunFolder& run);
 
+// A run's state before `step`, from its checkpoint there, for a segment to go on from. The rest of
+// the checkpoint is looked at when the segment starts. NotFound lists the checkpoints there are.
+absl::StatusOr<audit::ParentSegment> ParentAt(const RunFolder& parent, uint64_t step);
+
 // Where a run or a replay can start.
 struct StartPoint {
   uint64_t step = 0;
