@@ -2,25 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `lockstep checkpoint verify | export` and `lockstep eval` as a user meets them. What is exported is read by a
 reader of its own, which knows the safetensors format and docs/checkpoint.md and nothing of this project's code: tensors
-against the checkpoint's bits, and a forward pass in binary64 against the losses that `lockstep eval` tells.
-LOCKSTEP names the program, LOCKSTEP_EMULATOR what runs it where it is built for another machine. No network."""
+against the checkpoint's bits, and a forward pass in binary64 against the losses that `lockstep eval` tells. No network."""
 
 import json
 import math
 import operator
 import os
-import shlex
 import struct
-import subprocess
 import tempfile
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SAMPLE = os.path.join(ROOT, "tests", "data", "sample")
-TOKENIZER = os.path.join(ROOT, "tests", "data", "tokenizer", "sample.tokenizer")
-PROGRAM = shlex.split(os.environ.get("LOCKSTEP_EMULATOR", "")) + [
-    os.environ.get("LOCKSTEP") or os.path.join(ROOT, "build", "release", "cli", "lockstep")
-]
+from tool import SAMPLE, TOKENIZER, run_tool
+
 CONFIG = """
 preset = "golden"
 name = "{name}"
@@ -44,13 +37,6 @@ QUESTIONS = [
     {"question": "How many legs has a spider? " * 12, "choices": ["eight", "two"], "answer": "A"},
     {"question": "What follows Monday?", "choices": ["Tuesday", "Friday", "Sunday", "Thursday"], "answer": "A"},
 ]
-
-
-def run_tool(*args, code=0):
-    done = subprocess.run([*PROGRAM, *args], capture_output=True, check=False)
-    if done.returncode != code:
-        raise AssertionError(f"{args}: exit code {done.returncode}, not {code}: {done.stderr.decode()}")
-    return done
 
 
 def json_of(*args):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`lockstep corpus ingest` against a second, slow implementation of docs/corpus_format.md, on the built-in sample and on
-records made at random; and the command line itself. $LOCKSTEP names the program. No network."""
+records made at random; and the command line itself. No network."""
 
 import collections
 import gzip
@@ -21,11 +21,8 @@ import tempfile
 import tomllib
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SAMPLE = os.path.join(ROOT, "tests", "data", "sample")
-PROGRAM = os.environ.get("LOCKSTEP", os.path.join(ROOT, "build", "release", "cli", "lockstep"))
-EMULATOR = os.environ.get("LOCKSTEP_EMULATOR")  # for a program of another machine
-LOCKSTEP = [EMULATOR, PROGRAM] if EMULATOR else [PROGRAM]
+from tool import PROGRAM, ROOT, SAMPLE
+
 OUTCOMES = "kept too_large invalid_utf8 malformed empty score licence too_long duplicate".split()
 EXTENSIONS = {  # section 1
     "jsonl": ".jsonl .ndjson",
@@ -491,7 +488,7 @@ class IngestCase(unittest.TestCase):
         self.runs = 0
 
     def run_ingest(self, *arguments, **options):
-        command = [*LOCKSTEP, "corpus", "ingest", *arguments]
+        command = [*PROGRAM, "corpus", "ingest", *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, **options)
 
     def write(self, name, data):
@@ -696,7 +693,7 @@ class ProgramTest(IngestCase):
         chance = random.Random(9)
         for _ in range(8):
             process = subprocess.Popen(
-                [*LOCKSTEP, "corpus", "ingest", config, "--out", killed, "--threads", "2"],
+                [*PROGRAM, "corpus", "ingest", config, "--out", killed, "--threads", "2"],
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
@@ -718,7 +715,7 @@ class ProgramTest(IngestCase):
                 "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
             )
             out = os.path.join(self.folder, f"out{count}")
-            command = [sys.executable, "-c", code, *LOCKSTEP, "corpus", "ingest", config, "--out", out, "--threads", "2"]
+            command = [sys.executable, "-c", code, *PROGRAM, "corpus", "ingest", config, "--out", out, "--threads", "2"]
             # Of AddressSanitizer's builds, without the memory that it keeps back to catch late uses.
             environment = os.environ | {"ASAN_OPTIONS": "quarantine_size_mb=1:thread_local_quarantine_size_kb=64"}
             return int(subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout)

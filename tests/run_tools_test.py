@@ -1,45 +1,24 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What people look at of a run: metrics.jsonl, TensorBoard events (walked here byte by byte), `run diff`, `run plot` (read with
-an XML parser) and `doctor`. The golden preset on the built-in sample. LOCKSTEP names the program, LOCKSTEP_EMULATOR what runs
-it where it is built for another machine. No network."""
+an XML parser) and `doctor`. The golden preset on the built-in sample. No network."""
 
 import glob
 import json
 import math
 import os
-import shlex
 import shutil
 import struct
-import subprocess
 import tempfile
 import unittest
 import xml.etree.ElementTree
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SAMPLE = os.path.join(ROOT, "tests", "data", "sample")
-EMULATOR = shlex.split(os.environ.get("LOCKSTEP_EMULATOR", ""))
-PROGRAM = EMULATOR + [os.environ.get("LOCKSTEP") or os.path.join(ROOT, "build", "release", "cli", "lockstep")]
+from tool import CODE_BAD_ARTIFACT, CODE_FAILURE, CODE_MISMATCH, CODE_USAGE, EMULATOR, RECORD_BYTES
+from tool import error, make_sample_corpus, output, run_tool
+
 STEPS = 4 if EMULATOR else 24
 NORMS_EVERY = 20
-RECORD_BYTES = 336
-CODE_FAILURE, CODE_USAGE, CODE_MISMATCH, CODE_BAD_ARTIFACT = 1, 2, 3, 5
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def run_tool(*args, code=0):
-    done = subprocess.run([*PROGRAM, *args], capture_output=True, check=False)
-    if done.returncode != code:
-        raise AssertionError(f"{args}: exit code {done.returncode}, expected {code}\n{done.stdout}\n{done.stderr.decode()}")
-    return done
-
-
-def output(*args, code=0):
-    return run_tool(*args, code=code).stdout.decode()
-
-
-def error(*args, code):
-    return run_tool(*args, code=code).stderr.decode()
 
 
 def crc32c(data):
@@ -111,10 +90,7 @@ class RunToolsTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        stores = [cls.path("stores/" + name) for name in ("web", "edu", "code", "math")]
-        run_tool("corpus", "ingest", os.path.join(SAMPLE, "corpus.toml"), "--out", cls.path("stores"))
-        run_tool("tokenizer", "train", "--from", *stores, "--vocab", "512", "--out", cls.path("tokenizer"))
-        run_tool("corpus", "build", "--tokenizer", cls.path("tokenizer"), "--stores", *stores, "--out", cls.path("corpus"))
+        make_sample_corpus(cls.folder)
         cls.a = cls.new_run("a", "")
         # Another learning rate: the first step's gradient is the same, its update is not.
         cls.b = cls.new_run("b", "[recipe]\npeak_lr = 0.001\n")

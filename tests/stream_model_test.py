@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shards and stream as the program makes them, against a second, slow implementation of docs/shards.md and docs/stream.md, Philox
 included, that shares no code with it: corpora built here are read and checked byte for byte, windows and cursors are compared
-step by step, and corpora are fetched from a web server. The examples of docs/stream.md are what the program prints. $LOCKSTEP names the program. No network but loopback."""
+step by step, and corpora are fetched from a web server. The examples of docs/stream.md are what the program prints. No network but loopback."""
 
 import functools
 import hashlib
@@ -19,18 +19,15 @@ import tempfile
 import threading
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SAMPLE = os.path.join(ROOT, "tests", "data", "sample")
-PROGRAM = os.environ.get("LOCKSTEP", os.path.join(ROOT, "build", "release", "cli", "lockstep"))
-EMULATOR = os.environ.get("LOCKSTEP_EMULATOR")  # for a program of another machine
-LOCKSTEP = [EMULATOR, PROGRAM] if EMULATOR else [PROGRAM]
+from tool import PROGRAM, ROOT, SAMPLE
+
 SEPARATOR = 256  # of the bytewise tokenizer
 
 
 def lockstep(*args, expect=0, cwd=None):
     """Standard output, or with another exit code expected, standard error."""
     environment = dict(os.environ, no_proxy="127.0.0.1")
-    run = subprocess.run([*LOCKSTEP, *map(str, args)], capture_output=True, text=True, cwd=cwd, env=environment)
+    run = subprocess.run([*PROGRAM, *map(str, args)], capture_output=True, text=True, cwd=cwd, env=environment)
     if run.returncode != expect:
         raise AssertionError(f"{args}: exit code {run.returncode}, expected {expect}\n{run.stderr}")
     return run.stdout if expect == 0 else run.stderr
@@ -363,7 +360,7 @@ class StreamTest(unittest.TestCase):
         self.build("whole", *options, "--threads", 1)
         whole = Corpus(self.path("whole"))
         for signum in (signal.SIGKILL, signal.SIGINT):
-            run = subprocess.Popen([*LOCKSTEP, "corpus", "build", "--tokenizer", self.path("bytes.tok"), "--stores", *self.stores,
+            run = subprocess.Popen([*PROGRAM, "corpus", "build", "--tokenizer", self.path("bytes.tok"), "--stores", *self.stores,
                                     "--out", self.path(f"killed{signum}"), *map(str, options)], stderr=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL)
             while run.poll() is None and not os.path.exists(self.path(f"killed{signum}", ".build", "math.3")):

@@ -1,25 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `lockstep tokenizer` as a user meets it: results, JSON, exit codes, messages, and what an interrupt leaves.
-LOCKSTEP names the program, LOCKSTEP_EMULATOR what runs it where it is built for another machine. No network."""
+"""Tests of `lockstep tokenizer` as a user meets it: results, JSON, exit codes, messages, and what an interrupt leaves. No network."""
 
 import base64
 import contextlib
 import json
 import os
-import shlex
 import signal
 import subprocess
 import tempfile
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SAMPLE = os.path.join(ROOT, "tests", "data", "sample")
-TOKENIZER = os.path.join(ROOT, "tests", "data", "tokenizer", "sample.tokenizer")
+from tool import PROGRAM, SAMPLE, TOKENIZER
+
 DIGEST = "000bfaae138e2e3a8d2d770c8779e700d7d5970d167035da7caa0bc81d0e4288"
-PROGRAM = shlex.split(os.environ.get("LOCKSTEP_EMULATOR", "")) + [
-    os.environ.get("LOCKSTEP") or os.path.join(ROOT, "build", "release", "cli", "lockstep")
-]
 
 
 def sample_files():

@@ -1,39 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """A run from text to audit as a user meets it: ingest, tokenizer, shards, `run init`, `train`, kills at any moment, `replay`.
-The golden preset on the built-in sample. LOCKSTEP names the program, LOCKSTEP_EMULATOR what runs it where it is built for
-another machine (which then takes fewer steps). No network."""
+The golden preset on the built-in sample; fewer steps under an emulator. No network."""
 
 import json
 import os
 import random
-import shlex
 import shutil
 import signal
 import subprocess
 import tempfile
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-SAMPLE = os.path.join(ROOT, "tests", "data", "sample")
-EMULATOR = shlex.split(os.environ.get("LOCKSTEP_EMULATOR", ""))
-PROGRAM = EMULATOR + [os.environ.get("LOCKSTEP") or os.path.join(ROOT, "build", "release", "cli", "lockstep")]
+from tool import CODE_BAD_ARTIFACT, CODE_FAILURE, CODE_INTERRUPTED, CODE_MISMATCH, EMULATOR, PROGRAM, RECORD_BYTES
+from tool import make_sample_corpus, output, run_tool
+
 STEPS = 4 if EMULATOR else 24
 CHECKPOINT_EVERY = 2 if EMULATOR else 5
 KILLS = 2 if EMULATOR else 12
-RECORD_BYTES = 336
-CODE_MISMATCH, CODE_BAD_ARTIFACT, CODE_FAILURE = 3, 5, 1
-
-
-def run_tool(*args, code=0):
-    done = subprocess.run([*PROGRAM, *args], capture_output=True, check=False)
-    if code is not None and done.returncode != code:
-        raise AssertionError(f"{args}: exit code {done.returncode}, expected {code}\n{done.stderr.decode()}")
-    return done
-
-
-def output(*args, code=0):
-    return run_tool(*args, code=code).stdout.decode()
 
 
 class TrainTest(unittest.TestCase):
@@ -41,10 +25,7 @@ class TrainTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        stores = [cls.path("stores/" + name) for name in ("web", "edu", "code", "math")]
-        run_tool("corpus", "ingest", os.path.join(SAMPLE, "corpus.toml"), "--out", cls.path("stores"))
-        run_tool("tokenizer", "train", "--from", *stores, "--vocab", "512", "--out", cls.path("tokenizer"))
-        run_tool("corpus", "build", "--tokenizer", cls.path("tokenizer"), "--stores", *stores, "--out", cls.path("corpus"))
+        make_sample_corpus(cls.folder)
         with open(cls.path("run.toml"), "w", encoding="utf-8") as file:
             file.write(
                 f'preset = "golden"\nname = "test"\ncheckpoint_every = {CHECKPOINT_EVERY}\n'
@@ -124,7 +105,7 @@ class TrainTest(unittest.TestCase):
             self.assertIsNone(process.poll())
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate()
-        self.assertEqual(process.returncode, 130)
+        self.assertEqual(process.returncode, CODE_INTERRUPTED)
         summary = json.loads(out)
         self.assertTrue(summary["interrupted"])
         self.assertIn(summary["next_step"], [int(name) for name in self.checkpoints(run)])

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the `lockstep` tool share. LOCKSTEP names the program, LOCKSTEP_EMULATOR what runs it where it is built
+for another machine."""
+
+import os
+import shlex
+import subprocess
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SAMPLE = os.path.join(ROOT, "tests", "data", "sample")
+TOKENIZER = os.path.join(ROOT, "tests", "data", "tokenizer", "sample.tokenizer")
+EMULATOR = shlex.split(os.environ.get("LOCKSTEP_EMULATOR", ""))
+PROGRAM = EMULATOR + [os.environ.get("LOCKSTEP") or os.path.join(ROOT, "build", "release", "cli", "lockstep")]
+RECORD_BYTES = 336  # of a step record, docs/step_record.md
+CODE_FAILURE, CODE_USAGE, CODE_MISMATCH, CODE_BAD_ARTIFACT, CODE_INTERRUPTED = 1, 2, 3, 5, 130
+
+
+def run_tool(*args, code=0):
+    """The finished process. code None: any exit code will do."""
+    done = subprocess.run([*PROGRAM, *args], capture_output=True, check=False)
+    if code is not None and done.returncode != code:
+        raise AssertionError(f"{args}: exit code {done.returncode}, expected {code}\n{done.stdout}\n{done.stderr.decode()}")
+    return done
+
+
+def output(*args, code=0):
+    return run_tool(*args, code=code).stdout.decode()
+
+
+def error(*args, code):
+    return run_tool(*args, code=code).stderr.decode()
+
+
+def make_sample_corpus(folder):
+    """folder/tokenizer of 512 entries and folder/corpus, of the built-in sample."""
+    stores = [os.path.join(folder, "stores", name) for name in ("web", "edu", "code", "math")]
+    tokenizer, corpus = os.path.join(folder, "tokenizer"), os.path.join(folder, "corpus")
+    run_tool("corpus", "ingest", os.path.join(SAMPLE, "corpus.toml"), "--out", os.path.join(folder, "stores"))
+    run_tool("tokenizer", "train", "--from", *stores, "--vocab", "512", "--out", tokenizer)
+    run_tool("corpus", "build", "--tokenizer", tokenizer, "--stores", *stores, "--out", corpus)
