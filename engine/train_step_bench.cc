@@ -2,8 +2,13 @@
 //
 // A whole training step, hashed and not, against PyTorch running the same architecture in fp32 and
 // in bf16; and the share of a step that hashing takes.
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +17,10 @@
 #include "audit/presets.h"
 #include "base/logging.h"
 #include "bench/harness.h"
-#include "bench/pytorch_peer.h"
+#include "bench/peer_process.h"
+#include "bench/temporary_folder.h"
 #include "engine/backend/cpu_backend.h"
+#include "engine/memory_plan.h"
 #include "engine/state/train_state.h"
 #include "engine/train_step.h"
 #include "kernels/random/random.h"
@@ -38,15 +45,18 @@ audit::RunManifest PresetOf(const std::string& name) {
 class SteppedRun {
  public:
   SteppedRun(const kernels::Context& context, const audit::RunManifest& manifest, int64_t windows,
-             bool hash)
+             bool hash, const MemoryChoices& memory = {}, const std::string& spill_folder = "")
       : context_(context), backend_(CpuBackendOn(context_)) {
     audit::RunManifest run = manifest;
     run.batch = {{.windows_per_step = windows, .until_tokens = run.recipe.total_tokens}};
-    auto step =
-        TrainStep::Create(*backend_, run, {.recompute = false, .spill_folder = "", .hash = hash});
+    auto step = TrainStep::Create(*backend_, run,
+                                  {.recompute = memory.recompute,
+                                   .spill_folder = memory.spill_partials ? spill_folder : "",
+                                   .hash = hash});
     LOCKSTEP_CHECK(step.ok(), "{}", step.status());
     step_ = *std::move(step);
-    auto state = TrainState::Create(*backend_, run, step_->layout(), "");
+    auto state =
+        TrainState::Create(*backend_, run, step_->layout(), memory.spill_state ? spill_folder : "");
     LOCKSTEP_CHECK(state.ok(), "{}", state.status());
     state_ = *std::move(state);
     LOCKSTEP_CHECK(state_->Initialize(run, {}).ok(), "initial state");
@@ -84,7 +94,7 @@ LOCKSTEP_BENCH(train_step, "a whole training step of one micro-batch, against Py
       const kernels::Context context = b.ContextOf(isa, 2);
       SteppedRun hashed(context, run, windows, true);
       const auto compare = [&](const std::string& what, SteppedRun& ours, const std::string& type) {
-        bench::PyTorchPeer peer("pytorch_train_step.py", 2);
+        bench::PeerProcess peer(bench::PyTorchCommand("pytorch_train_step.py", 2));
         const bool there = !type.empty() && peer.Ask(PeerCase(run, type)) && peer.Ask("run");
         b.Compare({.name = absl::StrCat(name, " ", IsaName(isa), " 2T ", what),
                    .unit = "tokens/s",
@@ -138,6 +148,40 @@ LOCKSTEP_BENCH(hash_share, "the share of hashing in a step of small with 16,384 
     sum.hash += times.hash;
   }
   b.Row("small, 16,384 tokens, 2T", sum.hash / sum.total(), "of a step", "", 0);
+}
+
+// The most memory that this process has ever had resident, in bytes.
+double PeakResident() {
+  rusage usage;
+  LOCKSTEP_CHECK(getrusage(RUSAGE_SELF, &usage) == 0, "getrusage");
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
+// Run it alone: the peak is the process's.
+LOCKSTEP_BENCH(open_1b_step, "one step of open-1b itself: a sequence of 1,024 tokens, in 24 GB",
+               b) {
+  audit::RunManifest run = *audit::Preset("open-1b");
+  run.model.seq_len = 1024;
+  run.topology = {.replicas = 1, .shards = 1, .micro_batch = 1};
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  const std::optional<int64_t> available = MemoryForRun();
+  const auto most = static_cast<int64_t>(24e9 * 0.9);
+  const absl::StatusOr<MemoryPlan> plan =
+      FitMemory(run, available ? std::min(*available, most) : most);
+  LOCKSTEP_CHECK(plan.ok(), "{}", plan.status());
+  std::fprintf(stderr, "%s", plan->ToTable().c_str());
+  const bench::TemporaryFolder folder;
+  SteppedRun ours(b.ContextOf(bench::Bench::Isas().front(), 2), run, 1, true, plan->choices,
+                  folder.path());
+  const StepTimes times = ours.Step();
+  b.Row("forward and backward", times.model, "s", "", 0);
+  b.Row("gradient, norm and clip", times.reduce, "s", "", 0);
+  b.Row("AdamW over 1.6 G parameters", times.update, "s", "", 0);
+  b.Row("hashing of state and transcript", times.hash, "s", "", 0);
+  b.Row("the step", times.total(), "s", "", 0);
+  b.Row("memory as planned", static_cast<double>(plan->memory()) / kGiB, "GiB", "", 0);
+  b.Row("memory at most resident", PeakResident() / kGiB, "GiB", "", 0);
+  b.Row("files of the spill folder", static_cast<double>(plan->disk) / kGiB, "GiB", "", 0);
 }
 
 }  // namespace

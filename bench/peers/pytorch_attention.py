@@ -2,21 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Masked softmax attention in PyTorch (fp32), the peer of the attention benchmark.
 
-Reads one request a line and answers each with the line "ok":
+Requests (asked_by_line.py):
   case HEAD_DIM QUERY_HEADS KV_HEADS TOKENS WINDOW   makes the tensors; window 0: causal only
   run                                                one forward and backward
 
-The number of threads comes from OMP_NUM_THREADS. The query heads of a group are laid one after the
-other, so that no key or value is copied, and the mask is added in place: the fastest of the plain
-ways to write it.
+The query heads of a group are laid one after the other, so that no key or value is copied, and the
+mask is added in place: the fastest of the plain ways to write it.
 """
-import os
-import sys
-
 import torch
+from asked_by_line import serve
 
 
-def make_case(head_dim, query_heads, kv_heads, tokens, window):
+def make_case(*words):
+    head_dim, query_heads, kv_heads, tokens, window = map(int, words)
     torch.manual_seed(1)
     rows = (query_heads // kv_heads) * tokens
     q = torch.randn(kv_heads, rows, head_dim, requires_grad=True)
@@ -40,17 +38,5 @@ def make_case(head_dim, query_heads, kv_heads, tokens, window):
     return run
 
 
-def main():
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    run = None
-    for line in sys.stdin:
-        words = line.split()
-        if words[0] == "case":
-            run = make_case(*map(int, words[1:]))
-        else:
-            run()
-        print("ok", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(make_case)

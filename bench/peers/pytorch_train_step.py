@@ -2,18 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training step of the Open-1B architecture in PyTorch, the peer of the train_step benchmark.
 
-Reads one request a line and answers each with the line "ok":
+Requests (asked_by_line.py):
   case LAYERS WIDTH HEADS KV_HEADS HEAD_DIM FFN VOCAB SEQ WINDOW FULL_EVERY BATCH fp32|bf16
   run                                                     one step: forward, backward, clip, AdamW
 
 The plain way to write it: fused products for queries, keys and values and for gate and up, an additive
-mask, softmax; bf16 is torch.autocast. The number of threads comes from OMP_NUM_THREADS.
+mask, softmax; bf16 is torch.autocast.
 """
-import os
-import sys
-
 import torch
 import torch.nn.functional as F
+from asked_by_line import serve
 
 
 def rms_norm(x, gain=None):
@@ -105,17 +103,5 @@ def make_case(*words):
     return run
 
 
-def main():
-    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
-    run = None
-    for line in sys.stdin:
-        words = line.split()
-        if words[0] == "case":
-            run = make_case(*words[1:])
-        else:
-            run()
-        print("ok", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    serve(make_case)

@@ -10,7 +10,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,6 +20,7 @@
 #include "base/file.h"
 #include "base/logging.h"
 #include "bench/harness.h"
+#include "bench/temporary_folder.h"
 #include "engine/corpus/corpus_config.h"
 #include "engine/corpus/ingest.h"
 #include "engine/corpus/input_files.h"
@@ -28,8 +28,6 @@
 
 namespace lockstep::engine {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The calling thread, and those that it starts, may run on every CPU that it had when the first
 // of these was made; the harness holds it on one.
@@ -58,20 +56,6 @@ class OnAllCpus {
 #endif
 };
 
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_((fs::temp_directory_path() / "lockstep-bench-XXXXXX").string()) {
-    LOCKSTEP_CHECK(mkdtemp(path_.data()) != nullptr);
-  }
-  ~TemporaryFolder() { fs::remove_all(path_); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 struct Input {
   SourceConfig source;
   InputFiles files;
@@ -90,7 +74,7 @@ std::vector<Input> Inputs() {
 }
 
 void IngestAll(const std::vector<Input>& inputs, bool deduplicate, int threads) {
-  const TemporaryFolder folder;
+  const bench::TemporaryFolder folder;
   for (const Input& input : inputs) {
     SourceConfig source = input.source;
     source.deduplicate = deduplicate;

@@ -5,7 +5,6 @@
 // that `lockstep corpus build` wrote.
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,14 +12,13 @@
 #include "base/logging.h"
 #include "base/sha256.h"
 #include "bench/harness.h"
+#include "bench/temporary_folder.h"
 #include "engine/data/build.h"
 #include "engine/data/step_reader.h"
 #include "kernels/random/random.h"
 
 namespace lockstep::engine {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The harness counts work in units of 1e-9.
 constexpr double kMega = 1e3;
@@ -56,14 +54,7 @@ BuildSource MakeSource(uint64_t number) {
 // A folder with a corpus in it, for as long as the process lives.
 std::string CorpusFolder(ThreadPool& pool) {
   if (const char* folder = std::getenv("LOCKSTEP_BENCH_SHARDS")) return folder;
-  static const struct Folder {
-    std::string path = (fs::temp_directory_path() / "lockstep-bench-XXXXXX").string();
-    Folder() { LOCKSTEP_CHECK(mkdtemp(path.data()) != nullptr); }
-    ~Folder() {
-      std::error_code ignored;
-      fs::remove_all(path, ignored);
-    }
-  } folder;
+  static const bench::TemporaryFolder folder;
   const BuildTokenizer bytewise = {
       .digest = Sha256(AsBytes("bytewise")),
       .vocab_size = 128256,
@@ -74,12 +65,12 @@ std::string CorpusFolder(ThreadPool& pool) {
         return ids;
       }};
   BuildOptions options;
-  options.out = folder.path;
+  options.out = folder.path();
   const auto report = BuildCorpus(
       bytewise, {MakeSource(0), MakeSource(1), MakeSource(2), MakeSource(3)}, options, pool,
       {.progress = [](int64_t) {}, .resumed = [](int64_t) {}, .interrupted = [] { return false; }});
   LOCKSTEP_CHECK(report.ok(), "{}", report.status());
-  return folder.path;
+  return folder.path();
 }
 
 Stream OpenStream(const std::shared_ptr<const CorpusReader>& corpus, uint64_t seq_len) {

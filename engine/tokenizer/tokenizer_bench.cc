@@ -4,10 +4,6 @@
 // with ours, on the same texts with the same vocabulary, one thread each; and learning that
 // vocabulary. The text: the ingested sources in LOCKSTEP_CORPUS, or the ci corpus in
 // build/corpus/ci/ingested, which scripts/bench fetches.
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -25,6 +21,8 @@
 #include "base/file.h"
 #include "base/logging.h"
 #include "bench/harness.h"
+#include "bench/peer_process.h"
+#include "bench/temporary_folder.h"
 #include "engine/corpus/document_store.h"
 #include "engine/tokenizer/formats.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -85,80 +83,24 @@ int64_t BytesOf(const std::vector<absl::string_view>& texts) {
   return bytes;
 }
 
-// A folder of files for the peers, removed at the end.
-class PeerFiles {
- public:
-  PeerFiles(const Tokenizer& tokenizer, const std::vector<absl::string_view>& texts) {
-    char path[] = "/tmp/lockstep-bench-XXXXXX";
-    LOCKSTEP_CHECK(mkdtemp(path) != nullptr);
-    folder_ = path;
-    Write("ranks.tiktoken", ExportTiktoken(tokenizer.vocabulary()));
-    Write("tokenizer.json", ExportHuggingFace(tokenizer).value());
-    Write("texts.json", nlohmann::json(texts).dump());
-  }
-  ~PeerFiles() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  PeerFiles(const PeerFiles&) = delete;
-  PeerFiles& operator=(const PeerFiles&) = delete;
-  const std::string& folder() const { return folder_; }
+// What tests/tokenizer_peers/speed.mjs reads.
+void WritePeerFiles(const Tokenizer& tokenizer, const std::vector<absl::string_view>& texts,
+                    const std::string& folder) {
+  const auto write = [&](const char* name, const std::string& bytes) {
+    LOCKSTEP_CHECK(WriteFileDurably(absl::StrCat(folder, "/", name), AsBytes(bytes)).ok());
+  };
+  write("ranks.tiktoken", ExportTiktoken(tokenizer.vocabulary()));
+  write("tokenizer.json", ExportHuggingFace(tokenizer).value());
+  write("texts.json", nlohmann::json(texts).dump());
+}
 
- private:
-  void Write(const char* name, const std::string& bytes) {
-    LOCKSTEP_CHECK(WriteFileDurably(absl::StrCat(folder_, "/", name), AsBytes(bytes)).ok());
-  }
-  std::string folder_;
-};
-
-// tests/tokenizer_peers/speed.mjs, asked over pipes.
-class Peer {
- public:
-  Peer(const std::string& name, const std::string& folder) {
-    int in[2];
-    int out[2];
-    LOCKSTEP_CHECK(pipe(in) == 0 && pipe(out) == 0);
-    child_ = fork();
-    LOCKSTEP_CHECK(child_ >= 0);
-    if (child_ == 0) {
-      dup2(in[0], STDIN_FILENO);
-      dup2(out[1], STDOUT_FILENO);
-      for (int fd : {in[0], in[1], out[0], out[1]}) close(fd);
-      execlp("node", "node", LOCKSTEP_SOURCE_DIR "/tests/tokenizer_peers/speed.mjs", name.c_str(),
-             folder.c_str(), nullptr);
-      _exit(127);
-    }
-    close(in[0]);
-    close(out[1]);
-    to_ = fdopen(in[1], "w");
-    from_ = fdopen(out[0], "r");
-  }
-  ~Peer() {
-    std::fclose(to_);
-    std::fclose(from_);
-    waitpid(child_, nullptr, 0);
-  }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-
-  // Encodes all texts once. Tokens, or nothing if there is no such peer.
-  std::optional<size_t> Encode() {
-    std::fputs("encode\n", to_);
-    std::fflush(to_);
-    char line[32];
-    size_t tokens = 0;
-    if (std::fgets(line, sizeof(line), from_) == nullptr ||
-        !absl::SimpleAtoi(absl::string_view(line), &tokens)) {
-      return std::nullopt;
-    }
-    return tokens;
-  }
-
- private:
-  pid_t child_;
-  FILE* to_;
-  FILE* from_;
-};
+// Encodes all texts once. Tokens, or nothing if there is no such peer.
+std::optional<size_t> EncodeBy(bench::PeerProcess& peer) {
+  const std::optional<std::string> answer = peer.Ask("encode");
+  size_t tokens = 0;
+  if (!answer || !absl::SimpleAtoi(*answer, &tokens)) return std::nullopt;
+  return tokens;
+}
 
 void EncodeOneByOne(const Tokenizer& tokenizer, const std::vector<absl::string_view>& texts,
                     std::vector<int32_t>* ids) {
@@ -174,11 +116,13 @@ LOCKSTEP_BENCH(tokenizer_encode, "text to token ids, against tokenizers by other
   std::vector<int32_t> ids;
   EncodeOneByOne(*tokenizer, share, &ids);
 
-  signal(SIGPIPE, SIG_IGN);  // a peer that is not installed is found by its silence
-  const PeerFiles files(*tokenizer, share);
+  const bench::TemporaryFolder folder;
+  WritePeerFiles(*tokenizer, share, folder.path());
   for (const char* name : {"tiktoken", "tokenizers", "js-tiktoken", "@huggingface/tokenizers"}) {
-    Peer peer(name, files.folder());
-    const std::optional<size_t> tokens = peer.Encode();
+    bench::PeerProcess peer(absl::StrCat("exec node " LOCKSTEP_SOURCE_DIR
+                                         "/tests/tokenizer_peers/speed.mjs '",
+                                         name, "' '", folder.path(), "'"));
+    const std::optional<size_t> tokens = EncodeBy(peer);
     if (!tokens) std::fprintf(stderr, "no peer %s: run npm ci in tests/tokenizer_peers\n", name);
     LOCKSTEP_CHECK(!tokens || *tokens == ids.size(), "{} gives {} tokens, ours {}", name, *tokens,
                    ids.size());
@@ -187,7 +131,7 @@ LOCKSTEP_BENCH(tokenizer_encode, "text to token ids, against tokenizers by other
                .work = 1e3 * static_cast<double>(BytesOf(share)),
                .ours = [&] { EncodeOneByOne(*tokenizer, share, &ids); },
                .peer = tokens ? name : "",
-               .peer_call = tokens ? [&] { LOCKSTEP_CHECK(peer.Encode() == tokens); }
+               .peer_call = tokens ? [&] { LOCKSTEP_CHECK(EncodeBy(peer) == tokens); }
                                    : std::function<void()>()});
   }
   const std::vector<absl::string_view> all(corpus.begin(), corpus.end());

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "bench/harness.h"
-#include "bench/pytorch_peer.h"
+#include "bench/peer_process.h"
 #include "kernels/attention/attention.h"
 
 namespace lockstep::kernels {
@@ -82,14 +82,15 @@ std::string NameOf(Isa isa, const AttentionShape& shape, int threads) {
 // AVX2 at the longer shapes runs alone: the peer's turns there take minutes.
 LOCKSTEP_BENCH(attention, "attention forward and backward, against PyTorch's masked softmax", b) {
   for (int threads : {1, 2}) {
-    bench::PyTorchPeer peer("pytorch_attention.py", threads);
+    bench::PeerProcess peer(bench::PyTorchCommand("pytorch_attention.py", threads));
     for (int64_t head_dim : {64, 128}) {
       for (int64_t tokens : {512, 1024, 2048, 4096}) {
         const AttentionShape shape = {1, tokens, 8, 2, head_dim, 0};
         Problem problem(shape);
         // Short calls several times a turn, so that a turn is not mostly the warming of caches.
         const int calls = tokens <= 1024 ? 4 : 1;
-        const bool has_peer = peer.Ask(absl::StrCat("case ", head_dim, " 8 2 ", tokens, " 0"));
+        const bool has_peer =
+            peer.Ask(absl::StrCat("case ", head_dim, " 8 2 ", tokens, " 0")).has_value();
         const auto ask = [&] {
           for (int call = 0; call < calls; ++call) peer.Ask("run");
         };
