@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "base/encoding.h"
 #include "base/file.h"
+#include "base/testing/source_dir.h"
 #include "base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -79,7 +80,7 @@ TEST(CheckpointManifest, HasOneText) {
 
 // The chain is from Python's hashlib.
 TEST(CheckpointManifestPage, ShowsTheText) {
-  const auto page = ReadFile(LOCKSTEP_SOURCE_DIR "/docs/checkpoint.md", 1 << 20);
+  const auto page = ReadFile(testing::SourcePath("docs/checkpoint.md"), 1 << 20);
   ASSERT_THAT(page, IsOk());
   EXPECT_THAT(*page, HasSubstr(EncodeCheckpointManifest(Initial())));
   EXPECT_EQ(Initial().chain().ToHex(),

@@ -16,6 +16,7 @@
 #include "base/bytes.h"
 #include "base/canonical_json.h"
 #include "base/file.h"
+#include "base/testing/source_dir.h"
 #include "base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -321,7 +322,7 @@ TEST(ParseRunManifest, EveryCutIsRefused) {
 
 // The page lists each field with its range, and shows the sample.
 TEST(RunManifestPage, SaysWhatTheCodeDoes) {
-  const auto page = ReadFile(LOCKSTEP_SOURCE_DIR "/docs/run_manifest.md", 1 << 20);
+  const auto page = ReadFile(testing::SourcePath("docs/run_manifest.md"), 1 << 20);
   ASSERT_THAT(page, IsOk());
   const auto text = [](auto number) { return CanonicalNumber(static_cast<double>(number)); };
   const auto listed = [&](const auto& field, const auto&) {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/testing/source_dir.h"
 #include "engine/corpus/document_filter.h"
 #include "engine/corpus/testing/ingest_fixture.h"
 #include "engine/corpus/utf8.h"
@@ -362,7 +363,7 @@ TEST_F(IngestRulesTest, ParquetWithoutArrowSaysWhatToDo) {
 // What tests/data/sample/README.md says of the sample.
 TEST(IngestSampleTest, CountsOfTheSample) {
   const absl::StatusOr<CorpusConfig> config =
-      LoadCorpusConfig(LOCKSTEP_SOURCE_DIR "/tests/data/sample/corpus.toml");
+      LoadCorpusConfig(lockstep::testing::SourcePath("tests/data/sample/corpus.toml"));
   ASSERT_THAT(config, IsOk());
   const TestFolder out;
   std::map<std::string, IngestReport> reports;

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/sha256.h"
+#include "base/testing/source_dir.h"
 #include "kernels/testing/flush_mode.h"
 #include "kernels/testing/isas.h"
 
@@ -155,9 +156,10 @@ Case& Cases::New(const std::string& name, InputKind kind) {
 }
 
 std::string SourceFolder(const char* file) {
-  std::filesystem::path path(file);
-  if (path.is_relative()) path = std::filesystem::path(LOCKSTEP_SOURCE_DIR) / path;
-  return path.parent_path().string();
+  // However the compiler was told the file's name, with what in front.
+  const std::string path = file;
+  const std::string in_tree = path.substr(path.rfind("kernels/"));
+  return std::filesystem::path(lockstep::testing::SourcePath(in_tree)).parent_path().string();
 }
 
 void RunConformance(const char* op, const char* file, Cases& cases) {

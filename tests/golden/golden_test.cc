@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/source_dir.h"
 #include "base/testing/status_matchers.h"
 #include "base/thread_pool.h"
 #include "engine/backend/cpu_backend.h"
@@ -37,7 +38,7 @@ constexpr uint64_t kFew = 2;
 // After which steps golden.txt has the chain.
 bool IsMilestone(uint64_t step) { return step == kFew || step % kEvery == 0; }
 
-std::string GoldenPath() { return absl::StrCat(LOCKSTEP_SOURCE_DIR, "/tests/golden/golden.txt"); }
+std::string GoldenPath() { return lockstep::testing::SourcePath("tests/golden/golden.txt"); }
 
 std::map<uint64_t, std::string> ReadGolden() {
   std::map<uint64_t, std::string> chains;

@@ -13,18 +13,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "base/testing/source_dir.h"
 #include "nlohmann/json.hpp"
 
 namespace lockstep::engine::testing {
 
-inline const std::string kSampleFolder = LOCKSTEP_SOURCE_DIR "/tests/data/sample";
+inline const std::string kSampleFolder = lockstep::testing::SourcePath("tests/data/sample");
 // Of 1,024 entries, learnt from SampleFiles() as raw text; "<|endoftext|>" and "<|pad|>" are
 // special.
 inline const std::string kSampleTokenizer =
-    LOCKSTEP_SOURCE_DIR "/tests/data/tokenizer/sample.tokenizer";
+    lockstep::testing::SourcePath("tests/data/tokenizer/sample.tokenizer");
 // What tokenizers by others make of hard texts and of the sample's documents with it;
 // tests/tokenizer_peers/vectors.mjs describes it.
-inline const std::string kPeerIds = LOCKSTEP_SOURCE_DIR "/tests/data/tokenizer/peer_ids.json";
+inline const std::string kPeerIds =
+    lockstep::testing::SourcePath("tests/data/tokenizer/peer_ids.json");
 
 inline std::string ReadAll(const std::string& path) {
   return ReadFile(path, size_t{1} << 30).value();
