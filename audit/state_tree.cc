@@ -10,6 +10,18 @@
 #include "base/merkle.h"
 
 namespace lockstep::audit {
+namespace {
+
+// What binds a leaf to its place.
+using Place = std::array<uint8_t, 12>;
+Place PlaceOf(int64_t tensor, int64_t chunk) {
+  Place place;
+  for (int i = 0; i < 4; ++i) place[i] = static_cast<uint8_t>(tensor >> (8 * i));
+  for (int i = 0; i < 8; ++i) place[4 + i] = static_cast<uint8_t>(chunk >> (8 * i));
+  return place;
+}
+
+}  // namespace
 
 void TensorTable::Add(std::string name, std::vector<int64_t> shape) {
   TensorInfo info = {.name = std::move(name), .shape = std::move(shape)};
@@ -30,10 +42,14 @@ TensorTable::Place TensorTable::PlaceOfLeaf(int64_t leaf) const {
 }
 
 Digest ChunkLeafHash(int64_t tensor, int64_t chunk, ByteSpan bytes) {
-  uint8_t place[12];
-  for (int i = 0; i < 4; ++i) place[i] = static_cast<uint8_t>(tensor >> (8 * i));
-  for (int i = 0; i < 8; ++i) place[4 + i] = static_cast<uint8_t>(chunk >> (8 * i));
-  return MerkleLeafHash({ByteSpan(place), bytes});
+  return MerkleLeafHash({ByteSpan(PlaceOf(tensor, chunk)), bytes});
+}
+
+std::array<Digest, 2> ChunkLeafHashPair(int64_t tensor, int64_t chunk, ByteSpan first,
+                                        ByteSpan second) {
+  const Place place = PlaceOf(tensor, chunk);
+  const Place next = PlaceOf(tensor, chunk + 1);
+  return MerkleLeafHashPair({.head = place, .body = first}, {.head = next, .body = second});
 }
 
 std::optional<int64_t> FirstDifference(const std::vector<Digest>& a, const std::vector<Digest>& b) {

@@ -10,6 +10,7 @@
 #ifndef LOCKSTEP_AUDIT_STATE_TREE_H_
 #define LOCKSTEP_AUDIT_STATE_TREE_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -55,6 +56,9 @@ class TensorTable {
 
 // `bytes`: the chunk's elements as they are stored.
 Digest ChunkLeafHash(int64_t tensor, int64_t chunk, ByteSpan bytes);
+// Of chunks `chunk` and `chunk` + 1, which takes little longer if they are of one size.
+std::array<Digest, 2> ChunkLeafHashPair(int64_t tensor, int64_t chunk, ByteSpan first,
+                                        ByteSpan second);
 
 // The first leaf in which two lists of equal length differ; nullopt if they are equal.
 std::optional<int64_t> FirstDifference(const std::vector<Digest>& a, const std::vector<Digest>& b);

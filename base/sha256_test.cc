@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/sha256_pair.h"
 #include "base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -114,6 +115,39 @@ TEST(Digest, IsAKey) {
   for (int i = 0; i < 100; ++i) numbers[Sha256(AsBytes(std::to_string(i)))] = i;
   EXPECT_EQ(numbers.size(), 100);
   EXPECT_EQ(numbers[Sha256(AsBytes("42"))], 42);
+}
+
+// Against one after the other: every length around the blocks, heads that fill one and more, and
+// parts of which only one message has so much.
+TEST(Sha256Pair, IsBothDigests) {
+  std::string a, b;
+  for (int i = 0; i < 400; ++i) {
+    a += static_cast<char>(i * 7);
+    b += static_cast<char>(i * 13 + 1);
+  }
+  const auto split = [](const std::string& text, size_t head, size_t body) {
+    return SplitMessage{.head = AsBytes(text).first(head),
+                        .body = AsBytes(text).subspan(head, body)};
+  };
+  for (size_t head = 0; head <= 66; ++head) {
+    for (size_t body = 0; body <= 200; ++body) {
+      const auto both = Sha256Pair(split(a, head, body), split(b, head, body));
+      ASSERT_EQ(both[0], Sha256(AsBytes(a).first(head + body))) << head << " + " << body;
+      ASSERT_EQ(both[1], Sha256(AsBytes(b).first(head + body))) << head << " + " << body;
+    }
+  }
+  const auto other = Sha256Pair(split(a, 3, 100), split(b, 4, 99));
+  EXPECT_EQ(other[0], Sha256(AsBytes(a).first(103)));
+  EXPECT_EQ(other[1], Sha256(AsBytes(b).first(103)));
+}
+
+// FIPS 180-4's example of a million letters, beside another message of its length.
+TEST(Sha256Pair, PublishedExample) {
+  const std::string a(1000000, 'a');
+  const std::string b(1000000, 'b');
+  const auto both = Sha256Pair({.head = {}, .body = AsBytes(a)}, {.head = {}, .body = AsBytes(b)});
+  EXPECT_EQ(both[0].ToHex(), "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+  EXPECT_EQ(both[1], Sha256(AsBytes(b)));
 }
 
 }  // namespace

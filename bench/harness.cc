@@ -120,6 +120,7 @@ Registration::Registration(const char* name, const char* what, void (*run)(Bench
 }
 
 void Bench::Compare(const Measurement& m) {
+  if (!Wants(m.name)) return;
   std::optional<Side> peer;
   if (m.peer_call) peer.emplace(m.peer_call, m.peer_has_threads);
   std::optional<Side> ours;
@@ -139,6 +140,7 @@ void Bench::Compare(const Measurement& m) {
 
 void Bench::Row(const std::string& name, double value, const std::string& unit,
                 const std::string& peer, double peer_value) {
+  if (!Wants(name)) return;
   const bool compared = !peer.empty();
   if (json_) {
     nlohmann::ordered_json row = {

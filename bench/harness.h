@@ -34,7 +34,13 @@ struct Measurement {
 // peer.
 class Bench {
  public:
-  Bench(std::string name, bool json) : name_(std::move(name)), json_(json) {}
+  // only: cases whose names do not have it in them are not measured.
+  Bench(std::string name, std::string only, bool json)
+      : name_(std::move(name)), only_(std::move(only)), json_(json) {}
+
+  // Whether the case is to be measured; asked before what is expensive to make for it. Compare and
+  // Row leave out the others themselves.
+  bool Wants(const std::string& name) const { return name.find(only_) != std::string::npos; }
 
   // Takes turns until each side has at least 5 rounds of at least a few milliseconds; prints the
   // medians. During our turns the calling thread is held on the first CPU, which the threads of
@@ -64,6 +70,7 @@ class Bench {
 
  private:
   std::string name_;
+  std::string only_;
   bool json_;
   bool header_printed_ = false;
 };

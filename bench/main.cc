@@ -15,9 +15,11 @@ int main(int argc, char** argv) {
       "Measures lockstep against its peers. A ratio is ours divided by the peer's, both measured "
       "in turns in this run.");
   std::vector<std::string> names;
+  std::string only;
   bool json = false;
   bool list = false;
   app.add_option("name", names, "benchmarks to run; none means all");
+  app.add_option("--only", only, "only the cases whose names have this text in them");
   app.add_flag("--json", json, "one JSON object a line");
   app.add_flag("--list", list, "name the benchmarks and stop");
   CLI11_PARSE(app, argc, argv);
@@ -36,7 +38,7 @@ int main(int argc, char** argv) {
     }
   }
   for (const std::string& name : names) {
-    lockstep::bench::Bench bench(name, json);
+    lockstep::bench::Bench bench(name, only, json);
     Registry().at(name).run(bench);
   }
   return 0;

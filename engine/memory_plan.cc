@@ -23,7 +23,7 @@ constexpr double kGiB = 1024.0 * 1024 * 1024;
 int64_t WorkingBytes(const audit::RunManifest& manifest) {
   const audit::ModelConfig& c = manifest.model;
   const int64_t tokens = manifest.topology.micro_batch * c.seq_len;
-  const int64_t logits = std::max(kernels::kLmHeadChunkBytes, int64_t{256} * c.vocab * 4);
+  const int64_t logits = std::min(kernels::LmHeadChunk(c.vocab), tokens) * c.vocab * 4;
   const int64_t widest = std::max({2 * c.ffn_width, c.qkv_width(), c.width});
   const int64_t rotated = manifest.precision == audit::Precision::kInt8 ? 2 * tokens * widest : 0;
   const int64_t packed = 2 * widest * c.width * 4;

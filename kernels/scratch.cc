@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Per-thread stacks of blocks. A block never moves while a frame holds memory in it; when the stack
-// is empty again and had needed several, they are replaced by one that is large enough for all.
+// Per-thread stacks of blocks. A block never moves while a frame holds memory in it, and stays for
+// the next frame after that; when the stack is empty again and had needed several, they are
+// replaced by one that is large enough for what was held at most.
 #include "kernels/scratch.h"
 
 #include <algorithm>
@@ -26,45 +27,54 @@ struct Free {
 struct Block {
   std::unique_ptr<std::byte[], Free> bytes;
   size_t size;
-  size_t base;  // what the blocks before it hold
+  size_t base;  // what the blocks before it held when it was entered
 };
 
 class Stack {
  public:
   void* Push(size_t bytes) {
     const size_t need = (bytes + kPadding + kAlignment - 1) / kAlignment * kAlignment;
-    if (blocks_.empty() || top_ + need > blocks_.back().base + blocks_.back().size) Grow(need);
-    std::byte* at = blocks_.back().bytes.get() + (top_ - blocks_.back().base);
+    if (blocks_.empty() || top_ + need > current().base + current().size) Advance(need);
+    std::byte* at = current().bytes.get() + (top_ - current().base);
     top_ += need;
+    most_ = std::max(most_, top_);
     return at;
   }
   size_t top() const { return top_; }
   void Release(size_t mark) {
     top_ = mark;
-    while (blocks_.size() > 1 && blocks_.back().base >= mark) {
-      spare_ += blocks_.back().size;
-      blocks_.pop_back();
-    }
-    if (top_ == 0 && spare_ > 0) {
-      const size_t whole = blocks_.back().size + spare_;
+    while (current_ > 0 && current().base >= mark) --current_;
+    if (top_ == 0 && blocks_.size() > 1) {
       blocks_.clear();
-      spare_ = 0;
-      Grow(whole);
+      Append(most_);
     }
   }
 
  private:
-  void Grow(size_t need) {
-    const size_t size = std::max(need, blocks_.empty() ? kFirstBlock : blocks_.back().size);
-    auto* bytes = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
+  Block& current() { return blocks_[current_]; }
+
+  // To the next block, which nobody holds anything in; a new one if that is too small.
+  void Advance(size_t need) {
+    const size_t next = blocks_.empty() ? 0 : current_ + 1;
+    if (next < blocks_.size() && blocks_[next].size < need) {
+      blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(next), blocks_.end());
+    }
+    if (next == blocks_.size()) Append(std::max(need, kFirstBlock));
+    current_ = next;
+    current().base = top_;
+  }
+
+  void Append(size_t size) {
+    auto* bytes = static_cast<std::byte*>(
+        std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment));
     LOCKSTEP_CHECK(bytes != nullptr, "out of memory: a kernel asked for {} bytes of scratch", size);
-    // Frames above the cut live in the new block from here on.
-    blocks_.push_back(Block{std::unique_ptr<std::byte[], Free>(bytes), size, top_});
+    blocks_.push_back(Block{std::unique_ptr<std::byte[], Free>(bytes), size, 0});
   }
 
   std::vector<Block> blocks_;
+  size_t current_ = 0;  // the block that the last frame's memory is in
   size_t top_ = 0;
-  size_t spare_ = 0;  // bytes of blocks given back since the stack was last empty
+  size_t most_ = 0;  // of top_, ever
 };
 
 thread_local Stack stack;

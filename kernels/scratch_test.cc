@@ -43,5 +43,34 @@ TEST(Scratch, MemoryIsReusedAcrossFrames) {
   }
 }
 
+// A driver that holds a large buffer while kernels below it take and give back theirs, part after
+// part, takes no more memory for many parts than for one.
+TEST(Scratch, FramesBelowAHeldOneReuseTheirMemory) {
+  ScratchFrame outer;
+  auto* held = outer.Get<uint8_t>(3 << 20);
+  std::memset(held, 7, 3 << 20);
+  void* first = nullptr;
+  for (int part = 0; part < 1'000'000; ++part) {
+    ScratchFrame inner;
+    auto* at = inner.Get<uint8_t>(5 << 20);
+    if (part == 0) first = at;
+    ASSERT_EQ(at, first) << part;
+    ScratchFrame innermost;
+    auto* deeper = innermost.Get<uint8_t>(1 << 10);
+    ASSERT_TRUE(deeper < at || deeper >= at + (5 << 20));
+    *deeper = 8;
+  }
+  // A larger one after that, and the small one again.
+  {
+    ScratchFrame inner;
+    std::memset(inner.Get<uint8_t>(40 << 20), 9, 40 << 20);
+  }
+  {
+    ScratchFrame inner;
+    std::memset(inner.Get<uint8_t>(5 << 20), 9, 5 << 20);
+  }
+  for (int i = 0; i < 3 << 20; ++i) ASSERT_EQ(held[i], 7);
+}
+
 }  // namespace
 }  // namespace lockstep::kernels

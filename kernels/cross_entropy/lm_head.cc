@@ -12,12 +12,6 @@
 namespace lockstep::kernels {
 namespace {
 
-int64_t ChunkOf(const LmHeadLossArgs& args) {
-  const int64_t row_bytes = std::max<int64_t>(args.vocab, 1) * static_cast<int64_t>(sizeof(float));
-  const int64_t chosen = args.chunk > 0 ? args.chunk : kLmHeadChunkBytes / row_bytes;
-  return std::max<int64_t>(chosen / kDepth, 1) * kDepth;
-}
-
 void Gradients(const Context& context, const LmHeadLossArgs& args, const float* dlogits,
                int64_t first, int64_t rows) {
   GemmF32(context, {.c = Out(args.dx + first * args.width, args.width),
@@ -37,9 +31,14 @@ void Gradients(const Context& context, const LmHeadLossArgs& args, const float* 
 
 }  // namespace
 
+int64_t LmHeadChunk(int64_t vocab) {
+  const int64_t row_bytes = std::max<int64_t>(vocab, 1) * static_cast<int64_t>(sizeof(float));
+  return std::max(kLmHeadChunkBytes / row_bytes / kDepth * kDepth, kLmHeadChunkRowsMin);
+}
+
 void LmHeadLoss(const Context& context, const LmHeadLossArgs& args) {
   const bool gradient = args.dx != nullptr;
-  const int64_t chunk = ChunkOf(args);
+  const int64_t chunk = args.chunk > 0 ? args.chunk : LmHeadChunk(args.vocab);
   ScratchFrame scratch;
   float* logits = scratch.Get<float>(std::min(chunk, args.tokens) * args.vocab);
   for (int64_t first = 0; first < args.tokens; first += chunk) {

@@ -15,9 +15,10 @@
 
 namespace lockstep::kernels {
 
-// Chunks are multiples of kDepth tokens, so that adding them up gives the bits of one product.
-constexpr int64_t kLmHeadChunkBytes = int64_t{64}
-                                      << 20;  // of logits, where that allows kDepth rows
+// Chunks are multiples of kDepth tokens, so that adding them up gives the bits of one product. Each
+// passes over the whole of w and of dw, so that short ones cost a sixth more.
+constexpr int64_t kLmHeadChunkBytes = int64_t{64} << 20;  // of logits, where that allows
+constexpr int64_t kLmHeadChunkRowsMin = 512;
 
 // With the matrix product of kernels/gemm_f32/gemm_f32.h and CrossEntropy:
 //
@@ -45,8 +46,10 @@ struct LmHeadLossArgs {
   float scale;          // as in CrossEntropyArgs
   float z_coefficient;  // as in CrossEntropyArgs
   bool accumulate_dw = false;
-  int64_t chunk = 0;  // tokens, a multiple of kDepth; 0: as many as kLmHeadChunkBytes allow
+  int64_t chunk = 0;  // tokens, a multiple of kDepth; 0: LmHeadChunk's
 };
+// As many tokens as kLmHeadChunkBytes allow, kLmHeadChunkRowsMin at least.
+int64_t LmHeadChunk(int64_t vocab);
 void LmHeadLoss(const Context& context, const LmHeadLossArgs& args);
 
 }  // namespace lockstep::kernels
