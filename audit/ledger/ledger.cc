@@ -130,9 +130,10 @@ void Ledger::Commit(const Attestation& attestation, const Plan& plan, const Entr
   attestations_by_leaf_.emplace(entry.leaf_hash,
                                 AttestationRef{.run = plan.run, .attestation = id});
   if (matches && run.OpeningsNeeded(attestation.step, run.registration_.quorum) > 0) {
-    pending_.emplace(entry.leaf_hash, Pending{.nonce = attestation.nonce,
-                                              .openings_digest = attestation.openings_digest,
-                                              .challenge = std::nullopt});
+    pending_.emplace(PendingKey(plan.run, id),
+                     Pending{.nonce = attestation.nonce,
+                             .openings_digest = attestation.openings_digest,
+                             .challenge = std::nullopt});
   }
   if (attestation.computed_record.has_value()) {
     run.mismatches_.emplace(id, MismatchFacts{.computed = *attestation.computed_record,
@@ -149,7 +150,7 @@ void Ledger::Commit(const Opening& opening, const Plan& plan, const EntryRef& /*
                     Outcome* outcome) {
   RunLedger& run = runs_[plan.run];
   AttestationFacts& facts = run.attestations_[plan.attestation];
-  const auto pending = pending_.find(opening.attestation);
+  const auto pending = pending_.find(PendingKey(plan.run, plan.attestation));
   pending->second.challenge = opening.challenge;
   pending->second.given |= uint32_t{1} << plan.opening;
   facts.openings = static_cast<uint8_t>(std::popcount(pending->second.given));
@@ -175,15 +176,7 @@ void Ledger::Commit(const Dispute& dispute, const Plan& plan, const EntryRef& en
   disputes_seen_.insert(Sha256(AsBytes(EncodeDispute(dispute))));
   if (dispute.reason == DisputeReason::kBadOpening) {
     run.attestations_[plan.attestation].standing = Standing::kVoid;
-    for (const Evidence& evidence : dispute.evidence) {
-      const std::string* envelope = std::get_if<std::string>(&evidence);
-      if (envelope == nullptr) continue;
-      const absl::StatusOr<LogEntry> wrong = LogEntry::Parse(*envelope);
-      if (!wrong.ok() || wrong->kind() != EntryKind::kOpening) continue;
-      const Digest& of = std::get<Opening>(wrong->payload()).attestation;
-      const std::optional<AttestationRef> ref = FindAttestation(of);
-      if (ref && ref->run == plan.run && ref->attestation == plan.attestation) pending_.erase(of);
-    }
+    pending_.erase(PendingKey(plan.run, plan.attestation));
     Recount(run, dispute.step);
   }
   outcome->after = run.states_[offset];
@@ -256,9 +249,10 @@ std::vector<StepTally> Ledger::TalliesUnder(const RunLedger& run,
 }
 
 uint16_t Ledger::BackendId(const std::string& name) {
-  const auto found = std::find(backends_.begin(), backends_.end(), name);
-  if (found == backends_.end()) backends_.push_back(name);
-  return static_cast<uint16_t>(found - backends_.begin());
+  const auto id = static_cast<uint16_t>(std::find(backends_.begin(), backends_.end(), name) -
+                                        backends_.begin());
+  if (id == backends_.size()) backends_.push_back(name);
+  return id;
 }
 
 }  // namespace lockstep::audit

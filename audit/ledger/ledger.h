@@ -112,6 +112,9 @@ class Ledger {
     std::optional<Ed25519Signature> challenge;  // of its first opening
     uint32_t given = 0;                         // bits, in the order of ChallengedIndices
   };
+  static uint64_t PendingKey(uint32_t run, uint32_t attestation) {
+    return uint64_t{run} << 32 | attestation;
+  }
   using TrustedOperators = std::vector<bool>;  // by operator id; empty: all
 
   absl::StatusOr<Plan> MakePlan(const LogEntry& entry, Signatures how) const;
@@ -155,7 +158,7 @@ class Ledger {
   std::deque<RunLedger> runs_;
   absl::flat_hash_map<Digest, uint32_t> runs_by_id_;
   absl::flat_hash_map<Digest, AttestationRef> attestations_by_leaf_;
-  absl::flat_hash_map<Digest, Pending> pending_;  // by leaf hash
+  absl::flat_hash_map<uint64_t, Pending> pending_;  // by PendingKey
   std::vector<std::string> backends_;
   std::vector<DisputeFacts> disputes_;
   absl::flat_hash_set<Digest> disputes_seen_;

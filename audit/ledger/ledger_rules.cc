@@ -234,7 +234,7 @@ absl::StatusOr<Ledger::Plan> Ledger::PlanAsked(const LogEntry& entry, Signatures
   }
   const uint64_t step = run.first_step() + facts.step_offset;
   const int needed = run.OpeningsNeeded(step, run.registration().quorum);
-  const auto pending = pending_.find(opening.attestation);
+  const auto pending = pending_.find(PendingKey(plan.run, plan.attestation));
   if (pending == pending_.end()) {
     return Refuse(needed == 0 ? Refusal::kOpeningNotAsked : Refusal::kDuplicate,
                   "the attestation has all openings that it needs");
@@ -262,7 +262,7 @@ absl::StatusOr<Ledger::Plan> Ledger::PlanAsked(const LogEntry& entry, Signatures
 absl::Status Ledger::VerifyAsked(const Opening& opening, const Plan& plan) const {
   const RunLedger& run = runs_[plan.run];
   const StepRecord& record = run.records()[run.attestations()[plan.attestation].step_offset];
-  const Pending& pending = pending_.at(opening.attestation);
+  const Pending& pending = pending_.at(PendingKey(plan.run, plan.attestation));
   return VerifyOpening(
       opening, {.transcript = record.transcript,
                 .openings_digest = pending.openings_digest,

@@ -110,7 +110,8 @@ std::vector<LogTile> NewTiles(uint64_t old_size, uint64_t new_size) {
   const auto add = [&](std::optional<int> level) {
     const uint64_t count = CountAt(level, new_size);
     if (count == CountAt(level, old_size)) return;
-    for (uint64_t i = CountAt(level, old_size) / kTileWidth; i * kTileWidth < count; ++i) {
+    const uint64_t last = (count - 1) / kTileWidth;
+    for (uint64_t i = CountAt(level, old_size) / kTileWidth; i <= last; ++i) {
       tiles.push_back(*TileAt(level, i, new_size));
     }
   };

@@ -150,6 +150,13 @@ class SmallLog {
  public:
   explicit SmallLog(Quorum quorum = {}) : registration_(TestRegistration(quorum)) {}
 
+  // For runs of more steps than the preset has. Before AddRun.
+  void MakeLong() {
+    RunManifest& manifest = registration_.manifest;
+    manifest.batch.resize(1);
+    manifest.batch[0].until_tokens = manifest.recipe.total_tokens = 1'000'000'000'000;
+  }
+
   // Appends; what the ledger says of it. The log holds also what the ledger refuses.
   absl::StatusOr<Outcome> Append(const std::string& entry) {
     entries_.push_back(entry);
