@@ -12,7 +12,6 @@
 #include "base/canonical_json.h"
 #include "base/coding.h"
 #include "base/encoding.h"
-#include "base/logging.h"
 #include "base/merkle.h"
 #include "base/status.h"
 #include "nlohmann/json.hpp"
@@ -117,10 +116,13 @@ std::vector<uint64_t> ChallengedIndices(const Ed25519Signature& challenge, uint6
   return indices;
 }
 
-Opening MakeOpening(const Digest& attestation, const Ed25519Signature& challenge,
-                    const Digest& nonce, const Ed25519PublicKey& worker,
-                    const std::vector<TranscriptLeaf>& leaves, uint64_t index) {
-  LOCKSTEP_CHECK(index < leaves.size(), "leaf {} of {}", index, leaves.size());
+absl::StatusOr<Opening> MakeOpening(const Digest& attestation, const Ed25519Signature& challenge,
+                                    const Digest& nonce, const Ed25519PublicKey& worker,
+                                    const std::vector<TranscriptLeaf>& leaves, uint64_t index) {
+  if (index >= leaves.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("opening: expected one of ", leaves.size(), " leaves; found leaf ", index));
+  }
   MerkleTree published;
   MerkleTree committed;
   for (const TranscriptLeaf& leaf : leaves) {
@@ -128,12 +130,12 @@ Opening MakeOpening(const Digest& attestation, const Ed25519Signature& challenge
     published.Append(MerkleLeafHash(AsBytes(bytes)));
     committed.Append(CommittedLeaf(nonce, worker, AsBytes(bytes)));
   }
-  return {.attestation = attestation,
-          .challenge = challenge,
-          .index = index,
-          .leaf = EncodeTranscriptLeaf(leaves[index]),
-          .proof = published.InclusionProof(index, leaves.size()).value(),
-          .commitment_proof = committed.InclusionProof(index, leaves.size()).value()};
+  return Opening{.attestation = attestation,
+                 .challenge = challenge,
+                 .index = index,
+                 .leaf = EncodeTranscriptLeaf(leaves[index]),
+                 .proof = published.InclusionProof(index, leaves.size()).value(),
+                 .commitment_proof = committed.InclusionProof(index, leaves.size()).value()};
 }
 
 absl::Status VerifyOpening(const Opening& opening, const OpeningClaim& claim) {

@@ -63,10 +63,11 @@ bool VerifyChallenge(const Ed25519PublicKey& log_key, const Digest& attestation,
 std::vector<uint64_t> ChallengedIndices(const Ed25519Signature& challenge, uint64_t leaves,
                                         int count);
 
-// Answers a challenge for leaf `index` (checked: there is one). `leaves` are those of the replay.
-Opening MakeOpening(const Digest& attestation, const Ed25519Signature& challenge,
-                    const Digest& nonce, const Ed25519PublicKey& worker,
-                    const std::vector<TranscriptLeaf>& leaves, uint64_t index);
+// Answers a challenge for leaf `index`; InvalidArgument if there is none. `leaves` are those of the
+// replay. Whoever answers verifies the challenge and picks the indices with ChallengedIndices.
+absl::StatusOr<Opening> MakeOpening(const Digest& attestation, const Ed25519Signature& challenge,
+                                    const Digest& nonce, const Ed25519PublicKey& worker,
+                                    const std::vector<TranscriptLeaf>& leaves, uint64_t index);
 
 // What an opening is held to, besides the challenge.
 struct OpeningClaim {

@@ -36,7 +36,7 @@ struct Fixture {
                         .worker = worker,
                         .leaves = leaves.size()};
   Opening Make(uint64_t index) const {
-    return MakeOpening(attestation, challenge, nonce, worker, leaves, index);
+    return MakeOpening(attestation, challenge, nonce, worker, leaves, index).value();
   }
 };
 
@@ -45,6 +45,12 @@ TEST(Opening, ShowsEachLeaf) {
   for (uint64_t i = 0; i < f.leaves.size(); ++i) {
     EXPECT_THAT(VerifyOpening(f.Make(i), f.claim), IsOk());
   }
+}
+
+TEST(Opening, OfALeafThatThereIs) {
+  const Fixture f;
+  EXPECT_THAT(MakeOpening(f.attestation, f.challenge, f.nonce, f.worker, f.leaves, 8),
+              StatusIs(kInvalid, HasSubstr("leaf 8")));
 }
 
 TEST(Opening, CommitmentIsAsDocumented) {

@@ -403,7 +403,8 @@ TEST(Ledger, OpeningsAreThoseThatWereAskedFor) {
   uint64_t other = 0;
   while (std::find(asked.begin(), asked.end(), other) != asked.end()) ++other;
   bad = MakeOpening(first.attestation, first.challenge, a.nonce, TestPublicKey(WorkerKey(0)),
-                    TestTranscript(0), other);
+                    TestTranscript(0), other)
+            .value();
   EXPECT_THAT(Why(log, bad, {WorkerKey(0)}), Optional(Refusal::kOpeningNotAsked));
   bad = first;
   bad.commitment_proof[0].bytes[0] ^= 1;
@@ -446,14 +447,16 @@ TEST(Ledger, ACopyistsAttestationNeverCounts) {
   const Ed25519Signature challenge = MakeChallenge(TestKey(kLogKey), leaf_hash);
   const uint64_t index = ChallengedIndices(challenge, 8, 1)[0];
   const Opening wrong =
-      MakeOpening(leaf_hash, challenge, copied.nonce, TestPublicKey(WorkerKey(0)), made_up, index);
+      MakeOpening(leaf_hash, challenge, copied.nonce, TestPublicKey(WorkerKey(0)), made_up, index)
+          .value();
   const std::string wrong_entry = TestEntry(wrong, {WorkerKey(0)});
   EXPECT_THAT(Why(log, wrong_entry), Optional(Refusal::kOpeningWrong));
   // An honest worker's opening, copied from the log, is under another commitment.
   log.Attest(0, WorkerKey(1));
   EXPECT_EQ(log.StateOfStep(0), StepState::kConfirmed);
   const Opening theirs = MakeOpening(leaf_hash, challenge, copied.nonce,
-                                     TestPublicKey(WorkerKey(1)), TestTranscript(0), index);
+                                     TestPublicKey(WorkerKey(1)), TestTranscript(0), index)
+                             .value();
   EXPECT_THAT(Why(log, theirs, {WorkerKey(0)}), Optional(Refusal::kOpeningWrong));
   // The wrong opening, signed by the copyist, is evidence that voids its attestation, and says
   // nothing about the step.

@@ -30,7 +30,8 @@ std::string EncodeLogCheckpoint(const LogCheckpoint& checkpoint);
 // DataLoss.
 absl::StatusOr<LogCheckpoint> ParseLogCheckpoint(absl::string_view text);
 
-// The signed note. The origin must be a key name (checked).
+// The signed note. The origin must be a key name (checked: what comes from a configuration is
+// looked at with IsNoteKeyName before).
 std::string SignLogCheckpoint(const LogCheckpoint& checkpoint, const Ed25519PrivateKey& key);
 
 // Reads a signed note and verifies that `key` has signed it and that its name is the origin.

@@ -142,7 +142,8 @@ inline Opening TestOpening(const Attestation& attestation, const std::string& en
   const Ed25519Signature challenge = MakeChallenge(TestKey(kLogKey), leaf_hash);
   const std::vector<TranscriptLeaf> leaves = TestTranscript(attestation.step);
   return MakeOpening(leaf_hash, challenge, attestation.nonce, TestPublicKey(worker), leaves,
-                     ChallengedIndices(challenge, leaves.size(), openings)[which]);
+                     ChallengedIndices(challenge, leaves.size(), openings)[which])
+      .value();
 }
 
 // A log, and the ledger over it.

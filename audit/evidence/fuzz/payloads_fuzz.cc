@@ -52,15 +52,16 @@ std::vector<std::string> Valid() {
     checkpoint.files.push_back({.name = name, .bytes = 1, .sha256 = id});
   }
   const Ed25519Signature challenge{};
-  return {EncodeAttestation(attestation),
-          EncodeKeyEvent(OperatorEvent{.operator_key = TestPublicKey(1),
-                                       .revocation_key = TestPublicKey(2),
-                                       .name = "a",
-                                       .contact = "b"}),
-          EncodeRunRegistration(run),
-          EncodeCheckpointAnnouncement(checkpoint),
-          EncodeOpening(MakeOpening(id, challenge, id, TestPublicKey(3), TestTranscript(0), 1)),
-          EncodeDispute({.run_id = id, .evidence = {id, std::string("x")}})};
+  return {
+      EncodeAttestation(attestation),
+      EncodeKeyEvent(OperatorEvent{.operator_key = TestPublicKey(1),
+                                   .revocation_key = TestPublicKey(2),
+                                   .name = "a",
+                                   .contact = "b"}),
+      EncodeRunRegistration(run),
+      EncodeCheckpointAnnouncement(checkpoint),
+      EncodeOpening(MakeOpening(id, challenge, id, TestPublicKey(3), TestTranscript(0), 1).value()),
+      EncodeDispute({.run_id = id, .evidence = {id, std::string("x")}})};
 }
 
 }  // namespace
