@@ -13,7 +13,25 @@
 
 #include "audit/ledger/bundle.h"
 #include "audit/ledger/verify_log.h"
+#include "audit/testing/small_log.h"
+#include "base/coding.h"
 #include "base/logging.h"
+
+namespace lockstep::audit {
+namespace {
+
+// The beginning of a frame for a log of so many entries.
+std::string Head(uint64_t size) {
+  const NoteKey key = {.name = "example.com/log", .key = TestPublicKey(kLogKey)};
+  ByteWriter writer;
+  writer.WriteLengthPrefixed(AsBytes(key.ToText()));
+  writer.WriteLengthPrefixed(AsBytes(SignLogCheckpoint(
+      {.origin = key.name, .size = size, .root = Sha256(AsBytes("root"))}, TestKey(kLogKey))));
+  return writer.Take();
+}
+
+}  // namespace
+}  // namespace lockstep::audit
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;
@@ -28,10 +46,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static ThreadPool pool(1);
   if (size == 0) return 0;
   std::string file = "LKSBNDL1";
-  const std::string input(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (data[0] % 2 == 0) {
+  std::string input(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (data[0] % 3 == 0) {
     file += input;
   } else {
+    if (data[0] % 3 == 1) input = Head(data[0] / 3 % 8) + input;
     std::string frame(ZSTD_compressBound(input.size()), '\0');
     frame.resize(ZSTD_compress(frame.data(), frame.size(), input.data(), input.size(), 1));
     file += frame;
