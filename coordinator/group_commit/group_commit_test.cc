@@ -344,7 +344,7 @@ TEST_F(GroupCommitTest, AppendsWhatACrashKeptFromTheLog) {
 // A coordinator that serves a few requests and says what it acknowledged.
 class GroupCommitFaultTest : public GroupCommitTest {
  protected:
-  static constexpr int kRequests = 6;
+  static constexpr int kRequests = 3;
 
   // Requests "0", "1", ... one after another; the entry of the acknowledged ones to `acks`.
   int Serve(const Fault& fault, int acks) {
@@ -369,7 +369,9 @@ class GroupCommitFaultTest : public GroupCommitTest {
     char bytes[16];
     const ssize_t acknowledged = read(acks[0], bytes, sizeof bytes);
     close(acks[0]);
-    if (expected_status >= 0) ASSERT_EQ(status, expected_status);
+    if (expected_status >= 0) {
+      ASSERT_EQ(status, expected_status);
+    }
     { ASSERT_THAT(Open(), IsOk()); }
     const std::vector<std::string> entries = Entries();
     ASSERT_GE(static_cast<ssize_t>(entries.size()), acknowledged);
@@ -394,7 +396,7 @@ class GroupCommitFaultTest : public GroupCommitTest {
 
 TEST_F(GroupCommitFaultTest, AnyCallMayBeTheLast) {
   const int64_t all = CallsWithoutFault();
-  ASSERT_GT(all, 150);
+  ASSERT_GT(all, 100);
   for (int64_t at = 1; at <= all; ++at) {
     SCOPED_TRACE(absl::StrCat("call ", at));
     ASSERT_NO_FATAL_FAILURE(

@@ -324,7 +324,7 @@ TEST_F(LogFaultTest, AnyCallMayBeTheLast) {
       SCOPED_TRACE(absl::StrCat("call ", at, ", effect ", static_cast<int>(effect)));
       ASSERT_NO_FATAL_FAILURE(run({.at = at, .effect = effect}));
     }
-    for (uint64_t seed = 0; seed < 3; ++seed) {
+    for (uint64_t seed = 0; seed < 2; ++seed) {
       SCOPED_TRACE(absl::StrCat("power cut at call ", at, ", seed ", seed));
       ASSERT_NO_FATAL_FAILURE(
           run({.at = at, .effect = FaultEffect::kPowerCut, .seed = 1000 * at + seed}));

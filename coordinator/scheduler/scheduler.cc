@@ -111,11 +111,14 @@ Range FindRange(const RunView& run, uint64_t first, absl::Span<const uint64_t> s
   Range range{.first = first, .end = first};
   double sum = 0;
   const uint64_t last = std::min<uint64_t>(worth.size(), first + limits.replayed);
+  const uint64_t next_state = states.empty() ? worth.size() : states.front();
   for (uint64_t step = first; step < last && range.wanted < limits.wanted; ++step) {
     while (!states.empty() && states.front() < range.end) states.remove_prefix(1);
     const bool gap = step > range.end;
     if (gap && !states.empty() && states.front() <= step) break;
     const bool crossable = CanCross(run, run.steps[step]);
+    // A dispute is reached from the last state before it, and so at once.
+    if (!crossable && next_state <= step) break;
     if (worth[step] > 0) {
       ++range.wanted;
       range.end = step + 1;
