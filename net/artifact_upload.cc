@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
@@ -130,9 +131,10 @@ absl::Status Upload::Take(const HttpHead& head) {
       if (options_.progress) options_.progress(*offset_, total_);
       return absl::OkStatus();
     case 422:
-      return absl::DataLossError(absl::StrCat("the server refused the bytes: ", answer_));
+      return absl::DataLossError(
+          absl::StrCat("the server refused the bytes: ", absl::StripAsciiWhitespace(answer_)));
     default:
-      return WithContext(UnexpectedCode(head.code), answer_);
+      return WithContext(UnexpectedCode(head.code), absl::StripAsciiWhitespace(answer_));
   }
 }
 
