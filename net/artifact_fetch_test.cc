@@ -5,7 +5,6 @@
 #include "net/artifact_fetch.h"
 
 #include <signal.h>
-#include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +28,7 @@
 #include "absl/time/clock.h"
 #include "base/file_calls.h"
 #include "base/partial_file.h"
+#include "base/testing/child_process.h"
 #include "base/testing/status_matchers.h"
 #include "base/testing/temporary_folder.h"
 #include "gmock/gmock.h"
@@ -328,21 +328,6 @@ TEST_F(FetchTest, TwoProcessesDoNotFetchOneFile) {
 
 // ---- Kills
 
-pid_t StartChild(const std::vector<std::string>& arguments) {
-  std::vector<char*> argv = {const_cast<char*>("child")};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  pid_t child = -1;
-  EXPECT_EQ(posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, argv.data(), environ), 0);
-  return child;
-}
-
-int WaitFor(pid_t child) {
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return status;
-}
-
 // A child fetches 4 MB; it is killed when so many bytes, drawn at random, are in its file. Not one
 // byte that was there is asked for again.
 TEST_F(FetchTest, KillsCostNothingThatWasThere) {
@@ -372,11 +357,11 @@ TEST_F(FetchTest, KillsCostNothingThatWasThere) {
       std::this_thread::yield();
     }
     ::kill(child, SIGKILL);
-    EXPECT_TRUE(WIFSIGNALED(WaitFor(child)));
+    EXPECT_TRUE(WIFSIGNALED(WaitForChild(child)));
     EXPECT_EQ(ReadBytes(path_ + kPartialSuffix), content.substr(0, up_to));
   }
   up_to = content.size();
-  EXPECT_EQ(WaitFor(StartChild(arguments)), 0);
+  EXPECT_EQ(WaitForChild(StartChild(arguments)), 0);
   EXPECT_THAT(ReadAll(folder_.path()), ElementsAre(Pair("artifact", content)));
 }
 
@@ -389,7 +374,7 @@ TEST_F(FetchTest, KillsAtAnyMoment) {
   std::mt19937_64 random(seed);
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   const absl::Time before = absl::Now();
-  EXPECT_EQ(WaitFor(StartChild(arguments)), 0);
+  EXPECT_EQ(WaitForChild(StartChild(arguments)), 0);
   const int64_t whole_us = absl::ToInt64Microseconds(absl::Now() - before);
   int killed = 0;
   for (int kill = 0; kill < 30; ++kill) {
@@ -397,14 +382,14 @@ TEST_F(FetchTest, KillsAtAnyMoment) {
     const pid_t child = StartChild(arguments);
     while (absl::Now() < end) std::this_thread::yield();
     ::kill(child, SIGKILL);
-    killed += WIFSIGNALED(WaitFor(child));
+    killed += WIFSIGNALED(WaitForChild(child));
     if (std::filesystem::exists(path_)) {
       EXPECT_EQ(ReadBytes(path_), content_);
       std::filesystem::remove(path_);
     }
   }
   EXPECT_GT(killed, 0);
-  EXPECT_EQ(WaitFor(StartChild(arguments)), 0);
+  EXPECT_EQ(WaitForChild(StartChild(arguments)), 0);
   ExpectWhole();
 }
 

@@ -4,6 +4,7 @@
 #include "net/http_client.h"
 
 #include <curl/curl.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cstring>
@@ -26,7 +27,14 @@ constexpr absl::Duration kRetryAfterMax = absl::Minutes(10);
 
 // Once for the process; libcurl asks for it before threads use it.
 void InitialiseLibrary() {
-  static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
+  static const CURLcode code = [] {
+    // OpenSSL writes to sockets without asking for an error instead of the signal.
+    struct sigaction action = {};
+    if (::sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) {
+      ::signal(SIGPIPE, SIG_IGN);
+    }
+    return curl_global_init(CURL_GLOBAL_DEFAULT);
+  }();
   LOCKSTEP_CHECK(code == CURLE_OK, "libcurl does not start: {}", curl_easy_strerror(code));
 }
 

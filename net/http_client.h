@@ -77,7 +77,8 @@ struct HttpExchange {
   std::function<absl::Status(ByteSpan)> on_bytes = nullptr;  // empty: they are dropped
 };
 
-// Any thread may call. Connections are kept and used again.
+// Any thread may call. Connections are kept and used again. The first client makes the process
+// ignore SIGPIPE, unless it has a handler for it.
 //
 // Errors name the address. Unavailable: it may work later (no answer, stalled, cut off, 429, 5xx).
 // NotFound: 404, 410. PermissionDenied: 401, 403. FailedPrecondition: a server that ignores ranges

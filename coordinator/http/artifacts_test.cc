@@ -6,7 +6,6 @@
 #include "coordinator/http/artifacts.h"
 
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +30,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/file_calls.h"
+#include "base/testing/child_process.h"
 #include "base/testing/status_matchers.h"
 #include "base/testing/temporary_folder.h"
 #include "coordinator/http/server.h"
@@ -457,21 +457,6 @@ TEST_F(ArtifactsTest, ManyUploadAtOnce) {
 
 // ---- Kills
 
-pid_t StartChild(const std::vector<std::string>& arguments) {
-  std::vector<char*> argv = {const_cast<char*>("child")};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  pid_t child = -1;
-  EXPECT_EQ(posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, argv.data(), environ), 0);
-  return child;
-}
-
-int WaitFor(pid_t child) {
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return status;
-}
-
 // The client is killed at any moment, and now and then the server is started anew: the upload ends
 // in the artifact.
 TEST_F(ArtifactsTest, KilledUploadsAreTakenUp) {
@@ -481,7 +466,7 @@ TEST_F(ArtifactsTest, KilledUploadsAreTakenUp) {
   std::mt19937_64 random(seed);
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   const absl::Time before = absl::Now();
-  EXPECT_EQ(WaitFor(StartChild(arguments)), 0);
+  EXPECT_EQ(WaitForChild(StartChild(arguments)), 0);
   const int64_t whole_us = absl::ToInt64Microseconds(absl::Now() - before);
   int killed = 0, rounds = 0;
   while (killed < 30 && rounds++ < 300) {
@@ -492,12 +477,12 @@ TEST_F(ArtifactsTest, KilledUploadsAreTakenUp) {
     const pid_t child = StartChild(arguments);
     while (absl::Now() < end) std::this_thread::yield();
     ::kill(child, SIGKILL);
-    killed += WIFSIGNALED(WaitFor(child));
+    killed += WIFSIGNALED(WaitForChild(child));
     EXPECT_TRUE(IsThere() || !std::filesystem::exists(files_ / ("store" + path())));
     if (killed % 10 == 9) Start();
   }
   EXPECT_GE(killed, 30);
-  EXPECT_EQ(WaitFor(StartChild(arguments)), 0);
+  EXPECT_EQ(WaitForChild(StartChild(arguments)), 0);
   EXPECT_TRUE(IsThere());
   EXPECT_EQ(store_->bytes(), content_.size());
 }
@@ -537,13 +522,13 @@ TEST_F(ArtifactsTest, KilledServersKeepWhatTheyAcknowledged) {
     const uint64_t enough = acknowledged + random() % 200000;
     while (!done && acknowledged < enough) std::this_thread::yield();
     ::kill(child, SIGKILL);
-    WaitFor(child);
+    WaitForChild(child);
     ++kills;
     child = serve();
   }
   client_thread.join();
   ::kill(child, SIGKILL);
-  WaitFor(child);
+  WaitForChild(child);
   EXPECT_GE(kills, 20);
   EXPECT_TRUE(IsThere());
   EXPECT_THAT(ReadAll(files_ / "store/uploads"), IsEmpty());

@@ -114,7 +114,8 @@ TEST(RequestHeadTest, WhatIsNoHeadIsRefused) {
         "GET /\x01 HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\x02\x00\r\n\r\n"}) {
     EXPECT_EQ(Refused(head), 400) << head;
   }
-  EXPECT_EQ(Refused(std::string("GET /a\0b HTTP/1.1\r\nHost: x\r\n\r\n", 33)), 400);
+  EXPECT_EQ(Refused(absl::StrCat("GET /a", std::string(1, '\0'), "b HTTP/1.1\r\nHost: x\r\n\r\n")),
+            400);
 }
 
 TEST(RequestHeadTest, ManyHeadersAndLongTargetsAreRefused) {

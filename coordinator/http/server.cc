@@ -176,7 +176,7 @@ void HttpServer::Core::Welcome(tcp::socket socket) {
   const tcp::endpoint peer = socket.remote_endpoint(error);
   if (error) return;  // gone already
   const std::string address = peer.address().to_string();
-  if (!peer.address().is_loopback()) {
+  if (options_.limit_loopback || !peer.address().is_loopback()) {
     const auto count = state_->by_address.find(address);
     if (count != state_->by_address.end() &&
         count->second >= options_.connections_per_address_max) {

@@ -26,8 +26,9 @@ struct HttpServerOptions {
   // A new connection beyond these takes the place of the one that has waited longest without a
   // whole request; if all are at work, it is answered 503.
   size_t connections_max = 2048;
-  // Of one address, loopback (a proxy) excepted; more are closed at once.
+  // Of one address; more are closed at once. Not of loopback, where a proxy stands, unless said so.
   size_t connections_per_address_max = 256;
+  bool limit_loopback = false;
   size_t streams_max = 512;  // answers without an end at the same time; more get 503
 
   size_t head_bytes_max = 16 << 10;                        // of a request; more is 431

@@ -497,6 +497,20 @@ TEST_F(ServerTest, WhenAllAreAtWorkNewOnesAreToldSo) {
   EXPECT_EQ(second.ReadResponse().status, 200);
 }
 
+TEST_F(ServerTest, AnAddressHasItsShare) {
+  options_.connections_per_address_max = 2;
+  options_.limit_loopback = true;
+  const uint16_t port = Start();
+  RawClient first(port), second(port);
+  EXPECT_EQ(first.Get("/hello").status, 200);
+  EXPECT_EQ(second.Get("/hello").status, 200);
+  EXPECT_TRUE(RawClient(port).IsClosed());
+  first.Close();
+  while (RawClient(port).Get("/hello").status != 200) {  // once the server knows
+  }
+  EXPECT_EQ(second.Get("/hello").status, 200);
+}
+
 TEST_F(ServerTest, ManyClientsAtOnce) {
   const uint16_t port = Start();
   std::vector<std::thread> threads;
