@@ -2,8 +2,8 @@
 //
 // A web server for tests, on a port of loopback that the system chooses: files with range requests,
 // and whatever wrong answer a test wants instead. For tests only.
-#ifndef LOCKSTEP_ENGINE_DATA_TESTING_HTTP_SERVER_H_
-#define LOCKSTEP_ENGINE_DATA_TESTING_HTTP_SERVER_H_
+#ifndef LOCKSTEP_NET_TESTING_HTTP_SERVER_H_
+#define LOCKSTEP_NET_TESTING_HTTP_SERVER_H_
 
 #include <cstdint>
 #include <functional>
@@ -16,7 +16,10 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep::engine::testing {
+namespace lockstep::net::testing {
+
+// The end of a range that has none.
+inline constexpr uint64_t kToTheEnd = UINT64_MAX;
 
 struct HttpRequest {
   std::string path;                                    // "/web/00000.tokens"
@@ -26,9 +29,9 @@ struct HttpRequest {
 
 struct HttpReply {
   std::string bytes;  // as they go over the wire
-  // And then: the next request, goodbye, silence, or a byte every ten milliseconds; the last two
-  // until the other side gives up.
-  enum { kKeep, kClose, kStall, kDrip } then = kKeep;
+  // And then: the next request, goodbye, a reset, silence, or a byte every ten milliseconds; the
+  // last two until the other side gives up.
+  enum { kKeep, kClose, kReset, kStall, kDrip } then = kKeep;
 };
 
 // "HTTP/1.1 CODE x", a length, further header lines ("A: b\r\n"), and the body.
@@ -65,6 +68,6 @@ class HttpServer {
   std::vector<HttpRequest> requests_;
 };
 
-}  // namespace lockstep::engine::testing
+}  // namespace lockstep::net::testing
 
-#endif  // LOCKSTEP_ENGINE_DATA_TESTING_HTTP_SERVER_H_
+#endif  // LOCKSTEP_NET_TESTING_HTTP_SERVER_H_

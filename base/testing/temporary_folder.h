@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A folder of a test's own, gone with it; and what lies in a folder, to compare. For tests only.
-#ifndef LOCKSTEP_ENGINE_DATA_TESTING_TEMPORARY_FOLDER_H_
-#define LOCKSTEP_ENGINE_DATA_TESTING_TEMPORARY_FOLDER_H_
+#ifndef LOCKSTEP_BASE_TESTING_TEMPORARY_FOLDER_H_
+#define LOCKSTEP_BASE_TESTING_TEMPORARY_FOLDER_H_
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,14 +17,14 @@
 #include "base/logging.h"
 #include "gtest/gtest.h"
 
-namespace lockstep::engine::testing {
+namespace lockstep {
 
 class TemporaryFolder {
  public:
   TemporaryFolder() {
     // In memory where that can be had: these tests bring hundreds of files "to the disk".
     const bool memory = ::access("/dev/shm", W_OK) == 0;
-    std::string name = (memory ? "/dev/shm/" : ::testing::TempDir()) + "lockstep_data_XXXXXX";
+    std::string name = (memory ? "/dev/shm/" : ::testing::TempDir()) + "lockstep_XXXXXX";
     LOCKSTEP_CHECK(mkdtemp(name.data()) != nullptr);
     path_ = name;
   }
@@ -64,6 +64,6 @@ inline std::map<std::string, std::string> ReadAll(const std::string& folder) {
   return files;
 }
 
-}  // namespace lockstep::engine::testing
+}  // namespace lockstep
 
-#endif  // LOCKSTEP_ENGINE_DATA_TESTING_TEMPORARY_FOLDER_H_
+#endif  // LOCKSTEP_BASE_TESTING_TEMPORARY_FOLDER_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sockets and a little of HTTP/1.1. See http_server.h.
-#include "engine/data/testing/http_server.h"
+#include "net/testing/http_server.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include "absl/strings/strip.h"
 #include "base/logging.h"
 
-namespace lockstep::engine::testing {
+namespace lockstep::net::testing {
 namespace {
 
 // Up to the blank line; nullopt when the other side has closed.
@@ -40,8 +40,9 @@ HttpRequest ParseHead(const std::string& head) {
   for (absl::string_view line : lines) {
     if (!absl::ConsumePrefix(&line, "Range: bytes=")) continue;
     const std::pair<absl::string_view, absl::string_view> ends = absl::StrSplit(line, '-');
-    uint64_t first = 0, last = 0;
-    LOCKSTEP_CHECK(absl::SimpleAtoi(ends.first, &first) && absl::SimpleAtoi(ends.second, &last));
+    uint64_t first = 0, last = kToTheEnd - 1;
+    LOCKSTEP_CHECK(absl::SimpleAtoi(ends.first, &first) &&
+                   (ends.second.empty() || absl::SimpleAtoi(ends.second, &last)));
     request.range = {first, last + 1};
   }
   return request;
@@ -136,6 +137,11 @@ void HttpServer::Serve(int fd) {
       sent += static_cast<size_t>(n);
     }
     if (reply->then == HttpReply::kClose) break;
+    if (reply->then == HttpReply::kReset) {
+      const linger at_once = {1, 0};
+      ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+      break;
+    }
     pollfd other = {fd, POLLIN, 0};
     while (reply->then == HttpReply::kDrip && ::poll(&other, 1, 10) == 0) {
       ::send(fd, "x", 1, MSG_NOSIGNAL);
@@ -155,8 +161,10 @@ HttpReply HttpServer::Answer(const HttpRequest& request) const {
   const std::string& bytes = file->second;
   if (!request.range) return MakeReply(200, bytes);
   const auto [begin, end] = *request.range;
-  if (begin >= bytes.size()) return MakeReply(416, "");
+  if (begin >= bytes.size()) {
+    return MakeReply(416, "", absl::StrCat("Content-Range: bytes */", bytes.size(), "\r\n"));
+  }
   return MakePartialReply(bytes.substr(begin, end - begin), begin, bytes.size());
 }
 
-}  // namespace lockstep::engine::testing
+}  // namespace lockstep::net::testing
