@@ -139,8 +139,8 @@ absl::Status RunTrain(const TrainArgs& args) {
                                         {"chain", summary.chain.ToHex()},
                                         {"interrupted", summary.interrupted}}));
   } else {
-    absl::PrintF("%s before step %d of %d\nchain %s\n",
-                 summary.interrupted ? "interrupted; saved" : "done", summary.next_step,
+    absl::PrintF("%s: %d of %d steps\nchain %s\n",
+                 summary.interrupted ? "interrupted and saved" : "done", summary.next_step,
                  summary.end, summary.chain.ToHex());
   }
   if (!summary.interrupted) return absl::OkStatus();
