@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Start, end, reading, and what all requests share on the writer's thread.
+
+#include "coordinator/core/coordinator.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "audit/ledger/refusal.h"
+#include "base/directory.h"
+#include "base/encoding.h"
+#include "base/merkle.h"
+#include "coordinator/core/random_bytes.h"
+#include "coordinator/core/reasons.h"
+#include "coordinator/core/work.h"
+#include "coordinator/store/sqlite_store.h"
+#include "rpc/rpc_error.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+absl::StatusOr<Ed25519PrivateKey> LoadOrCreateKey(const std::string& path) {
+  if (access(path.c_str(), F_OK) == 0) return Ed25519PrivateKey::Load(path);
+  return Ed25519PrivateKey::Create(path);
+}
+
+}  // namespace
+
+Coordinator::Coordinator(CoordinatorOptions options, Ed25519PrivateKey log_key)
+    : options_(std::move(options)),
+      log_private_key_(std::move(log_key)),
+      ledger_(log_private_key_.public_key()) {}
+
+Coordinator::~Coordinator() { Stop(); }
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Open(CoordinatorOptions options) {
+  if (!audit::IsNoteKeyName(options.origin)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("origin \"", options.origin,
+                     "\": expected a name without spaces and '+', such as example.com/lockstep"));
+  }
+  const std::string directory = options.directory;
+  LOCKSTEP_RETURN_IF_ERROR(MakeDirectories(directory));
+  LOCKSTEP_ASSIGN_OR_RETURN(Ed25519PrivateKey key, LoadOrCreateKey(directory + "/log.key"));
+  std::unique_ptr<Coordinator> coordinator(new Coordinator(std::move(options), std::move(key)));
+  Coordinator& self = *coordinator;
+  // Takes the lock of the directory: nothing else is opened before.
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      self.log_, LogWriter::Open({.directory = directory + "/log", .origin = self.options_.origin},
+                                 self.log_private_key_));
+  LOCKSTEP_ASSIGN_OR_RETURN(self.store_, SqliteStore::Open(directory + "/store.sqlite"));
+  LOCKSTEP_RETURN_IF_ERROR(self.Rebuild());
+  LOCKSTEP_ASSIGN_OR_RETURN(self.writer_,
+                            GroupCommit::Start(*self.store_, *self.log_, *self.time_,
+                                               {.rows_max = self.options_.batch_rows_max,
+                                                .on_failure = self.options_.on_failure}));
+  return coordinator;
+}
+
+absl::Status Coordinator::Rebuild() {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<StoreView> view, store_->Read());
+  LOCKSTEP_ASSIGN_OR_RETURN(const int64_t base_ms, view->ServiceMs());
+  time_.emplace(base_ms, *options_.clock);
+  LOCKSTEP_RETURN_IF_ERROR(view->ForEachEntry(0, [&](const EntryRow& row) -> absl::Status {
+    const absl::Status taken =
+        ledger_.Apply(row.log_index, row.envelope, audit::Signatures::kTrust).status();
+    if (taken.ok()) return taken;
+    return absl::DataLossError(absl::StrCat("store entry ", row.log_index,
+                                            " is not one that was ever taken: ", taken.message()));
+  }));
+  return RebuildTable(*view);
+}
+
+absl::Status Coordinator::RebuildTable(StoreView& view) {
+  for (const audit::RunLedger& run : ledger_.runs()) {
+    LOCKSTEP_RETURN_IF_ERROR(RebuildRun(view, run));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<LeaseRow> leases, view.LiveLeases());
+  for (const LeaseRow& row : leases) LOCKSTEP_RETURN_IF_ERROR(RebuildLease(row));
+  return absl::OkStatus();
+}
+
+absl::Status Coordinator::RebuildRun(StoreView& view, const audit::RunLedger& run) {
+  LOCKSTEP_RETURN_IF_ERROR(AddRun(run));
+  const int64_t now_ms = time_->NowMs();
+  for (uint64_t i = 0; i < run.records().size(); ++i) {
+    LOCKSTEP_RETURN_IF_ERROR(table_.AddStep(run.run_id(), i, now_ms));
+    if (run.states()[i] == audit::StepState::kDisputed) {
+      LOCKSTEP_RETURN_IF_ERROR(table_.SetDisputed(run.run_id(), i, true, now_ms));
+    }
+  }
+  for (const audit::AttestationFacts& facts : run.attestations()) {
+    const Auditor auditor = AuditorOf(facts.key_id, ledger_.backends()[facts.backend_id]);
+    if (facts.standing == audit::Standing::kMismatch) {
+      LOCKSTEP_RETURN_IF_ERROR(
+          table_.AddMismatch(run.run_id(), facts.step_offset, auditor, now_ms));
+    } else if (Counts(run, facts)) {
+      const Digest key{ledger_.keys().keys()[facts.key_id].key.bytes};
+      LOCKSTEP_ASSIGN_OR_RETURN(const KeyTrust trust, view.Trust(key));
+      LOCKSTEP_RETURN_IF_ERROR(
+          table_.AddMatch(run.run_id(), facts.step_offset, auditor,
+                          NeedsReplication(trust, options_.policy.trust, Uniform())));
+    }
+  }
+  for (const audit::CheckpointFacts& facts : run.checkpoints()) {
+    waiting_.push_back({.run = run.run_id(),
+                        .step = facts.announcement.next_step,
+                        .announcement = facts.announcement});
+  }
+  return absl::OkStatus();
+}
+
+// Which backend its holder has is not stored: until it ends, it counts for the operator alone.
+absl::Status Coordinator::RebuildLease(const LeaseRow& row) {
+  const audit::RunLedger* run = ledger_.FindRun(row.run);
+  const uint32_t key_id = ledger_.keys().FindById(Ed25519PublicKey{row.key.bytes}.Id());
+  if (run == nullptr || key_id == audit::kNoId) {
+    return absl::DataLossError(absl::StrCat("lease ", row.lease_id, " of an unknown run or key"));
+  }
+  auto lease = std::make_unique<LiveLease>();
+  lease->row = row;
+  lease->lease_ms = std::max(row.expires_ms - row.heartbeat_ms, options_.policy.lease_ms_min);
+  lease->auditor = AuditorOf(key_id, "");
+  lease->attested.resize(row.end_step - row.first_step);
+  int64_t left = 0;
+  for (uint64_t step = row.first_step; step < row.end_step; ++step) {
+    const std::vector<uint32_t> ids = run->AttestationsOf(step);
+    const bool attested = std::any_of(ids.begin(), ids.end(), [&](uint32_t id) {
+      return run->attestations()[id].key_id == key_id;
+    });
+    lease->attested[step - row.first_step] = attested;
+    lease->contributed |= attested;
+    left += attested ? 0 : 1;
+  }
+  LOCKSTEP_RETURN_IF_ERROR(table_.AddLease({.lease_id = row.lease_id,
+                                            .run = row.run,
+                                            .first_step = row.first_step - run->first_step(),
+                                            .end_step = row.end_step - run->first_step(),
+                                            .steps_wanted = left,
+                                            .auditor = lease->auditor,
+                                            .address = row.address}));
+  live_.emplace(row.lease_id, std::move(lease));
+  return absl::OkStatus();
+}
+
+Auditor Coordinator::AuditorOf(uint32_t key_id, absl::string_view backend) {
+  const audit::KeyFacts& key = ledger_.keys().keys()[key_id];
+  // An operator's key may be replaced; its revocation key is its for ever.
+  const Digest operator_name =
+      key.operator_id == audit::kNoId
+          ? Digest{key.key.bytes}
+          : Digest{ledger_.keys().operators()[key.operator_id].revocation_key.bytes};
+  return table_.NumberAuditor(Digest{key.key.bytes}, operator_name, backend);
+}
+
+double Coordinator::Uniform() { return options_.random ? options_.random() : RandomUniform(); }
+
+absl::Status Coordinator::health() const {
+  if (diverged_) return absl::UnavailableError("the ledger has left the store");
+  return writer_->status();
+}
+
+void Coordinator::Stop() {
+  if (writer_ != nullptr) writer_->Stop();
+}
+
+void Coordinator::Read(absl::FunctionRef<void(const audit::Ledger& ledger)> body) const {
+  const absl::ReaderMutexLock lock(&mutex_);
+  body(ledger_);
+}
+
+absl::StatusOr<Coverage> Coordinator::CoverageOf(const Digest& run_id) const {
+  Coverage coverage;
+  {
+    const absl::ReaderMutexLock lock(&mutex_);
+    const audit::RunLedger* run = ledger_.FindRun(run_id);
+    if (run == nullptr) {
+      return Refused(absl::StatusCode::kNotFound, "RUN_UNKNOWN", "the run is not registered");
+    }
+    coverage.first_step = run->first_step();
+    coverage.states.assign(run->states().begin(), run->states().end());
+    for (const auto& [id, lease] : live_) {
+      if (lease->row.run != run_id) continue;
+      for (uint64_t step = lease->row.first_step; step < lease->row.end_step; ++step) {
+        audit::StepState& state = coverage.states[step - coverage.first_step];
+        if (state == audit::StepState::kUnaudited) state = audit::StepState::kClaimed;
+      }
+    }
+  }
+  for (const audit::StepState state : coverage.states) {
+    ++coverage.counts[static_cast<size_t>(state)];
+  }
+  return coverage;
+}
+
+absl::StatusOr<std::string> Coordinator::Receipt(uint64_t log_index) const {
+  LOCKSTEP_ASSIGN_OR_RETURN(const audit::LogProof proof, log_->Receipt(log_index));
+  return audit::EncodeLogProof(proof);
+}
+
+size_t Coordinator::LiveLeases() const {
+  const absl::ReaderMutexLock lock(&mutex_);
+  return live_.size();
+}
+
+absl::StatusOr<Ed25519PublicKey> Coordinator::UploaderOf(const Ed25519PublicKey& key) const {
+  const absl::ReaderMutexLock lock(&mutex_);
+  const uint32_t id = ledger_.keys().Find(key);
+  if (id == audit::kNoId || !ledger_.keys().IsGood(id)) {
+    return absl::PermissionDeniedError("the key is not registered, or has ended");
+  }
+  const audit::KeyFacts& facts = ledger_.keys().keys()[id];
+  if (facts.operator_id == audit::kNoId) return facts.key;
+  return ledger_.keys().operators()[facts.operator_id].revocation_key;
+}
+
+absl::StatusOr<audit::Outcome> Coordinator::Append(Work& work, const audit::LogEntry& entry,
+                                                   const std::string& envelope, const Digest* run,
+                                                   const uint64_t* step, audit::EntryRef* where) {
+  LOCKSTEP_RETURN_IF_ERROR(ledger_.Check(entry, audit::Signatures::kVerify));
+  EntryRow row;
+  row.kind = std::string(audit::EntryKindName(entry.kind()));
+  row.leaf_hash = entry.leaf_hash();
+  row.envelope = envelope;
+  if (run != nullptr) row.run = *run;
+  if (step != nullptr) row.step = *step;
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t log_index, work.context.AppendEntry(row));
+  work.applied = true;
+  *where = {.log_index = log_index, .leaf_hash = entry.leaf_hash()};
+  const absl::MutexLock lock(&mutex_);
+  return ledger_.Apply(log_index, entry, audit::Signatures::kVerify);
+}
+
+absl::Status Coordinator::AppendDispute(Work& work, const audit::Dispute& dispute) {
+  const Ed25519PrivateKey* const signer = &log_private_key_;
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string envelope,
+                            audit::MakeLogEntry(dispute, std::span(&signer, 1)));
+  LOCKSTEP_ASSIGN_OR_RETURN(audit::LogEntry entry, audit::LogEntry::Parse(envelope));
+  entry.MarkSignedBy(log_private_key_.public_key());
+  audit::EntryRef where;
+  LOCKSTEP_RETURN_IF_ERROR(
+      Append(work, entry, envelope, &dispute.run_id, &dispute.step, &where).status());
+  Tell(work, "dispute",
+       absl::StrCat(R"({"run":")", dispute.run_id.ToHex(), R"(","step":)", dispute.step,
+                    R"(,"reason":")", audit::DisputeReasonName(dispute.reason), "\"}"));
+  return absl::OkStatus();
+}
+
+absl::Status Coordinator::KeepEvidence(Work& work, absl::string_view reason, const Digest* run,
+                                       const uint64_t* step, const Digest* key,
+                                       const std::string& envelope) {
+  EvidenceRow row;
+  row.reason = std::string(reason);
+  row.envelope = envelope;
+  if (run != nullptr) row.run = *run;
+  if (step != nullptr) row.step = *step;
+  if (key != nullptr) row.key = *key;
+  row.received_unix_ms = time_->UnixMs();
+  work.keep = true;
+  return work.store().AddEvidence(row).status();
+}
+
+void Coordinator::Tell(Work& work, absl::string_view kind, std::string json) {
+  work.context.OnCommitted(
+      [this, kind = std::string(kind), json = std::move(json)] { options_.on_event(kind, json); });
+}
+
+void Coordinator::TellStep(Work& work, const audit::RunLedger& run, const audit::Outcome& outcome) {
+  if (outcome.before == outcome.after) return;
+  Tell(work, "step",
+       absl::StrCat(R"({"run":")", run.run_id().ToHex(), R"(","step":)", outcome.step,
+                    R"(,"state":")", audit::StepStateName(outcome.after), "\"}"));
+}
+
+absl::Status Coordinator::CheckTime(const Caller& caller) const {
+  const int64_t now_ms = time_->UnixMs();
+  // By differences that cannot overflow, whatever the caller says.
+  const bool near = caller.time_unix_ms >= now_ms - options_.clock_skew_ms_max &&
+                    caller.time_unix_ms <= now_ms + options_.clock_skew_ms_max;
+  if (near) return absl::OkStatus();
+  return rpc::WithReason(
+      absl::FailedPreconditionError("time_ms is too far from the coordinator's time"), "CLOCK_SKEW",
+      {{"server_time_ms", absl::StrCat(now_ms)}});
+}
+
+absl::StatusOr<std::optional<std::string>> Coordinator::Answered(Work& work, const Caller& caller) {
+  absl::StatusOr<RequestRow> row = work.view().Request(Digest{caller.key.bytes}, caller.request_id);
+  if (absl::IsNotFound(row.status())) return std::nullopt;
+  if (!row.ok()) return row.status();
+  if (row->fingerprint == caller.fingerprint) return std::move(row->response);
+  return Refused(absl::StatusCode::kAlreadyExists, "REQUEST_ID_REUSED",
+                 "another request of this key had this request_id");
+}
+
+absl::Status Coordinator::Remember(Work& work, const Caller& caller, std::string response) {
+  return work.store().PutRequest({.key = Digest{caller.key.bytes},
+                                  .request_id = caller.request_id,
+                                  .fingerprint = caller.fingerprint,
+                                  .response = std::move(response),
+                                  .answered_ms = work.now_ms});
+}
+
+absl::StatusOr<uint32_t> Coordinator::RequireWorker(const Ed25519PublicKey& key) const {
+  const uint32_t id = ledger_.keys().Find(key);
+  if (id == audit::kNoId) {
+    return Refused(absl::StatusCode::kPermissionDenied, "KEY_UNKNOWN",
+                   "nobody registered this key");
+  }
+  if (!ledger_.keys().IsGood(id)) {
+    return Refused(absl::StatusCode::kPermissionDenied, "KEY_REVOKED",
+                   "this key, or its operator, was revoked or replaced");
+  }
+  if (ledger_.keys().keys()[id].role != audit::KeyRole::kWorker) {
+    return Refused(absl::StatusCode::kPermissionDenied, "WRONG_ROLE", "expected a worker's key");
+  }
+  return id;
+}
+
+absl::Status Coordinator::Tick() {
+  return Write<bool>(0, 1,
+                     [&](Work& work) -> absl::StatusOr<bool> {
+                       LOCKSTEP_RETURN_IF_ERROR(ExpireLeases(work));
+                       LOCKSTEP_RETURN_IF_ERROR(ExpireChallenges(work));
+                       LOCKSTEP_RETURN_IF_ERROR(
+                           work.store().DropRequests(work.now_ms - options_.request_ms));
+                       LOCKSTEP_RETURN_IF_ERROR(TakeUpStates(work));
+                       return true;
+                     })
+      .status();
+}
+
+absl::Status Coordinator::TakeUpStates(Work& work) {
+  // A few at a time, in turns: there may be many that nobody will ever upload.
+  constexpr size_t kAtOnce = 64;
+  for (size_t n = std::min(waiting_.size(), kAtOnce); n > 0; --n) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Digest> missing,
+                              MissingOf(work.view(), waiting_.front().announcement));
+    WaitingState state = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (missing.empty()) {
+      const audit::RunLedger* run = ledger_.FindRun(state.run);
+      LOCKSTEP_RETURN_IF_ERROR(table_.AddState(state.run, state.step - run->first_step()));
+    } else {
+      waiting_.push_back(std::move(state));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace lockstep::coordinator
