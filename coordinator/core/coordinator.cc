@@ -13,6 +13,7 @@
 #include "base/directory.h"
 #include "base/encoding.h"
 #include "base/merkle.h"
+#include "coordinator/core/counts.h"
 #include "coordinator/core/random_bytes.h"
 #include "coordinator/core/reasons.h"
 #include "coordinator/core/work.h"
@@ -97,7 +98,7 @@ absl::Status Coordinator::RebuildRun(StoreView& view, const audit::RunLedger& ru
     if (facts.standing == audit::Standing::kMismatch) {
       LOCKSTEP_RETURN_IF_ERROR(
           table_.AddMismatch(run.run_id(), facts.step_offset, auditor, now_ms));
-    } else if (Counts(run, facts)) {
+    } else if (Counts(ledger_, run, facts)) {
       const Digest key{ledger_.keys().keys()[facts.key_id].key.bytes};
       LOCKSTEP_ASSIGN_OR_RETURN(const KeyTrust trust, view.Trust(key));
       LOCKSTEP_RETURN_IF_ERROR(
@@ -206,15 +207,24 @@ size_t Coordinator::LiveLeases() const {
   return live_.size();
 }
 
-absl::StatusOr<Ed25519PublicKey> Coordinator::UploaderOf(const Ed25519PublicKey& key) const {
+absl::StatusOr<Uploader> Coordinator::UploaderOf(const Ed25519PublicKey& key) const {
   const absl::ReaderMutexLock lock(&mutex_);
   const uint32_t id = ledger_.keys().Find(key);
   if (id == audit::kNoId || !ledger_.keys().IsGood(id)) {
     return absl::PermissionDeniedError("the key is not registered, or has ended");
   }
   const audit::KeyFacts& facts = ledger_.keys().keys()[id];
-  if (facts.operator_id == audit::kNoId) return facts.key;
-  return ledger_.keys().operators()[facts.operator_id].revocation_key;
+  Uploader uploader;
+  uploader.trains =
+      std::any_of(ledger_.runs().begin(), ledger_.runs().end(),
+                  [&](const audit::RunLedger& run) { return run.trainer_key_id() == id; });
+  if (!uploader.trains && facts.role != audit::KeyRole::kWorker) {
+    return absl::PermissionDeniedError("expected a worker's key, or that of a run's trainer");
+  }
+  uploader.owner = facts.operator_id == audit::kNoId
+                       ? facts.key
+                       : ledger_.keys().operators()[facts.operator_id].revocation_key;
+  return uploader;
 }
 
 absl::StatusOr<audit::Outcome> Coordinator::Append(Work& work, const audit::LogEntry& entry,

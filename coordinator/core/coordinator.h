@@ -122,9 +122,9 @@ class Coordinator {
   size_t LiveLeases() const;
   int64_t RowsQueued() const { return writer_->RowsQueued(); }
 
-  // Whether a key may upload artifacts, and for whom it counts: a worker's operator, or the
-  // trainer itself. PermissionDenied for others.
-  absl::StatusOr<Ed25519PublicKey> UploaderOf(const Ed25519PublicKey& key) const;
+  // Whether a key may upload artifacts: a worker's, or that of a run's trainer. PermissionDenied
+  // for others.
+  absl::StatusOr<Uploader> UploaderOf(const Ed25519PublicKey& key) const;
 
   // Ends what has run out, and takes up states whose files have come. Call every second or so.
   absl::Status Tick();
@@ -226,7 +226,6 @@ class Coordinator {
   absl::Status CloseChallenge(Work& work, const Digest& attestation, const uint64_t* leaf,
                               ChallengeState state);
   absl::Status ExpireChallenges(Work& work);
-  bool Counts(const audit::RunLedger& run, const audit::AttestationFacts& facts) const;
   int OperatorsOf(const audit::RunLedger& run, uint64_t step) const;
 
   template <typename Change>

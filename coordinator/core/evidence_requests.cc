@@ -10,6 +10,7 @@
 #include "audit/ledger/refusal.h"
 #include "base/encoding.h"
 #include "coordinator/core/coordinator.h"
+#include "coordinator/core/counts.h"
 #include "coordinator/core/parse.h"
 #include "coordinator/core/reasons.h"
 #include "coordinator/core/work.h"
@@ -243,14 +244,6 @@ absl::Status Coordinator::AfterMismatch(Work& work, const RunLedger& run, uint32
                               .evidence = {leaf_hash}});
 }
 
-bool Coordinator::Counts(const RunLedger& run, const audit::AttestationFacts& facts) const {
-  const uint64_t step = run.first_step() + facts.step_offset;
-  const auto& keys = ledger_.keys().keys();
-  return facts.standing == audit::Standing::kMatch &&
-         facts.openings >= run.OpeningsNeeded(step, run.registration().quorum) &&
-         keys[facts.key_id].operator_id != keys[run.trainer_key_id()].operator_id;
-}
-
 int Coordinator::OperatorsOf(const RunLedger& run, uint64_t step) const {
   audit::VerifierPolicy policy;
   policy.quorum = run.registration().quorum;
@@ -262,7 +255,7 @@ int Coordinator::OperatorsOf(const RunLedger& run, uint64_t step) const {
 absl::Status Coordinator::AfterMatch(Work& work, const RunLedger& run, uint32_t attestation,
                                      int operators_before) {
   const audit::AttestationFacts facts = run.attestations()[attestation];
-  if (!Counts(run, facts)) return absl::OkStatus();
+  if (!Counts(ledger_, run, facts)) return absl::OkStatus();
   const auto& keys = ledger_.keys().keys();
   const uint64_t step = run.first_step() + facts.step_offset;
   LOCKSTEP_ASSIGN_OR_RETURN(const KeyTrust trust,
@@ -285,7 +278,7 @@ absl::Status Coordinator::AfterMatch(Work& work, const RunLedger& run, uint32_t 
   for (const uint32_t id : ids) {
     const audit::AttestationFacts& other = run.attestations()[id];
     const Ed25519PublicKey& key = keys[other.key_id].key;
-    if (Counts(run, other) && (first || id == attestation)) {
+    if (Counts(ledger_, run, other) && (first || id == attestation)) {
       LOCKSTEP_RETURN_IF_ERROR(ChangeTrust(work, key, AfterValidStep));
     } else if (other.standing == audit::Standing::kMismatch && first) {
       LOCKSTEP_RETURN_IF_ERROR(ChangeTrust(work, key, [&](const KeyTrust& was) {
@@ -375,7 +368,7 @@ absl::StatusOr<EntryRef> Coordinator::OpenLeaf(Work& work, const LogEntry& entry
   }
   LOCKSTEP_RETURN_IF_ERROR(
       CloseChallenge(work, opening.attestation, &opening.index, ChallengeState::kAnswered));
-  if (Counts(run, run.attestations()[ref->attestation])) {
+  if (Counts(ledger_, run, run.attestations()[ref->attestation])) {
     LOCKSTEP_RETURN_IF_ERROR(AfterMatch(work, run, ref->attestation, operators_before));
   }
   TellStep(work, run, *outcome);

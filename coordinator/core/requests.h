@@ -87,6 +87,12 @@ struct OfferAnswer {
   std::vector<Digest> upload;  // that nobody is known to have
 };
 
+// For whom a key's uploads count: its operator, by a name that stays, or the trainer itself.
+struct Uploader {
+  Ed25519PublicKey owner;
+  bool trains = false;  // a run's records are signed by the key now
+};
+
 struct Coverage {
   uint64_t first_step = 0;
   std::vector<audit::StepState> states;
