@@ -125,17 +125,9 @@ absl::Status Coordinator::RebuildLease(const LeaseRow& row) {
   lease->row = row;
   lease->lease_ms = std::max(row.expires_ms - row.heartbeat_ms, options_.policy.lease_ms_min);
   lease->auditor = AuditorOf(key_id, "");
-  lease->attested.resize(row.end_step - row.first_step);
-  int64_t left = 0;
-  for (uint64_t step = row.first_step; step < row.end_step; ++step) {
-    const std::vector<uint32_t> ids = run->AttestationsOf(step);
-    const bool attested = std::any_of(ids.begin(), ids.end(), [&](uint32_t id) {
-      return run->attestations()[id].key_id == key_id;
-    });
-    lease->attested[step - row.first_step] = attested;
-    lease->contributed |= attested;
-    left += attested ? 0 : 1;
-  }
+  lease->attested = AttestedBy(*run, key_id, row.first_step, row.end_step);
+  const auto left = std::count(lease->attested.begin(), lease->attested.end(), false);
+  lease->contributed = static_cast<size_t>(left) < lease->attested.size();
   LOCKSTEP_RETURN_IF_ERROR(table_.AddLease({.lease_id = row.lease_id,
                                             .run = row.run,
                                             .first_step = row.first_step - run->first_step(),

@@ -191,6 +191,9 @@ class Coordinator {
                                       const Capabilities& machine, int64_t steps_max);
   absl::StatusOr<LeaseGrant> AddLease(Work& work, const Caller& caller, uint32_t key_id,
                                       const Auditor& auditor, const LeaseDecision& decision);
+  // Which steps of [first, end) the key has attested.
+  static std::vector<bool> AttestedBy(const audit::RunLedger& run, uint32_t key_id, uint64_t first,
+                                      uint64_t end);
   absl::StatusOr<AcquireAnswer> AnswerAgain(Work& work, const std::string& response);
   absl::Status CheckAttempt(Work& work, const Caller& caller);
   absl::StatusOr<LiveLease*> FindLive(Work& work, const Caller& caller,

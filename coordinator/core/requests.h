@@ -60,7 +60,8 @@ struct Capabilities {
 };
 
 struct LeaseGrant {
-  LeaseRow lease;
+  LeaseRow lease;            // replayed from first_step on, where there is a state
+  uint64_t begin_step = 0;   // the first that the key has not attested before
   int64_t heartbeat_ms = 0;  // to be heard at least this often
   int64_t lifetime_ms = 0;   // of a lease just granted
   // The state before lease.first_step; nullopt: the run's initial one.

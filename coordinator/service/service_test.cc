@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The services through real gRPC on loopback: what is refused and why, what may come again, what
+// the public reads. What the operations do is core/coordinator_test.cc's.
+
+#include <grpcpp/grpcpp.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "audit/evidence/dsse.h"
+#include "audit/log/log_proof.h"
+#include "base/encoding.h"
+#include "coordinator/service/server.h"
+#include "coordinator/testing/small_network.h"
+#include "coordinator/testing/test_client.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+using audit::OperatorKey;
+using audit::TestDigest;
+using audit::TestEntry;
+using audit::TestPublicKey;
+using audit::WorkerKey;
+
+MATCHER_P(HasReason, reason, "") {
+  *result_listener << arg.status();
+  return !arg.ok() && rpc::ReasonOf(arg.status()) == reason;
+}
+
+class ServiceTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(network_.Open().ok());
+    Serve({});
+  }
+  void Serve(CallOptions calls) {
+    servers_.reset();
+    GrpcServerOptions options;
+    options.calls = calls;
+    options.audit = {.version = "test", .artifact_url = "http://artifacts.example"};
+    options.registry = std::make_shared<prometheus::Registry>();
+    servers_ = GrpcServers::Start(*network_, options).value();
+    client_ = std::make_unique<TestClient>(
+        servers_->public_port(), servers_->trainer_port(), network_.options.origin,
+        [this] { return absl::ToUnixMillis(network_.clock.Now()); });
+  }
+  void Begin(int steps) {
+    network_.AddOperator(0);
+    network_.AddOperator(1);
+    v1::RegisterRunRequest request;
+    request.set_envelope(network_.RunEntry());
+    ASSERT_TRUE(client_
+                    ->Call<v1::RegisterRunResponse>(client_->trainer(),
+                                                    &v1::TrainerService::Stub::RegisterRun, request)
+                    .ok());
+    if (steps == 0) return;
+    ASSERT_EQ(
+        client_->Publish(network_.run_id(), network_.RecordEntries(0, steps)).value().next_step(),
+        static_cast<uint64_t>(steps));
+  }
+  // What an honest worker finds for a step of the lease.
+  audit::Attestation Found(const v1::Lease& lease, uint64_t step, int key) {
+    LeaseRow row;
+    row.lease_id = HexEncode(AsBytes(lease.lease_id()));
+    row.nonce = Digest::FromBytes(AsBytes(lease.nonce())).value();
+    return network_.Found(row, step, key);
+  }
+  void CheckReceipt(const v1::Receipt& receipt, const std::string& envelope) {
+    const audit::LogProof proof = audit::ParseLogProof(receipt.proof()).value();
+    const Digest leaf_hash = MerkleLeafHash(AsBytes(envelope));
+    EXPECT_EQ(receipt.leaf_hash(), ToString(leaf_hash.bytes));
+    const auto head = audit::VerifyLogProof(proof, leaf_hash, network_->log_key());
+    ASSERT_TRUE(head.ok()) << head.status();
+    EXPECT_EQ(head->size, receipt.tree_size());
+    EXPECT_EQ(proof.index, receipt.index());
+  }
+
+  SmallNetwork network_;
+  std::unique_ptr<GrpcServers> servers_;
+  std::unique_ptr<TestClient> client_;
+};
+
+TEST_F(ServiceTest, AnAuditFromKeysToConfirmation) {
+  Begin(3);
+  const auto info = client_->Call<v1::GetServerInfoResponse>(
+      client_->audit(), &v1::AuditService::Stub::GetServerInfo, v1::GetServerInfoRequest());
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->origin(), network_.options.origin);
+  EXPECT_EQ(audit::NoteKey::FromText(info->log_key()).value(), network_->log_key());
+  for (const int key : {WorkerKey(0), WorkerKey(1)}) {
+    const v1::AcquireLeaseResponse acquired = client_->Acquire(key).value();
+    ASSERT_TRUE(acquired.has_lease()) << acquired.no_work_reason();
+    const v1::Lease& lease = acquired.lease();
+    EXPECT_EQ(lease.run_envelope(), network_.RunEntry());
+    ASSERT_EQ(static_cast<uint64_t>(lease.records_size()), lease.end_step() - lease.begin_step());
+    EXPECT_EQ(lease.records(0), network_.RecordEntries(static_cast<int>(lease.begin_step()), 1)[0]);
+    for (uint64_t step = lease.begin_step(); step < lease.end_step(); ++step) {
+      const audit::Attestation said = Found(lease, step, key);
+      const std::string envelope = TestEntry(said, {key});
+      const auto submitted = client_->Submit(lease.lease_id(), envelope, key);
+      ASSERT_TRUE(submitted.ok()) << submitted.status();
+      CheckReceipt(submitted->receipt(), envelope);
+      ASSERT_EQ(submitted->challenge().size(), 64u);
+      AttestationAnswer answer{
+          .entry = audit::EntryRef{.leaf_hash = MerkleLeafHash(AsBytes(envelope))},
+          .challenge = Ed25519Signature()};
+      std::copy(submitted->challenge().begin(), submitted->challenge().end(),
+                answer.challenge->begin());
+      v1::SubmitOpeningRequest openings;
+      for (const audit::Opening& opening : network_.Openings(said, answer, key)) {
+        openings.add_envelopes(TestEntry(opening, {key}));
+      }
+      const auto opened =
+          client_->Signed<v1::SubmitOpeningResponse>("SubmitOpening", key, openings);
+      ASSERT_TRUE(opened.ok()) << opened.status();
+      CheckReceipt(opened->receipt(), openings.envelopes(openings.envelopes_size() - 1));
+    }
+  }
+  v1::GetCoverageRequest request;
+  request.set_run_id(ToString(network_.run_id().bytes));
+  const auto coverage = client_->Call<v1::GetCoverageResponse>(
+      client_->open(), &v1::PublicService::Stub::GetCoverage, request);
+  ASSERT_TRUE(coverage.ok()) << coverage.status();
+  EXPECT_EQ(coverage->states(), std::string(3, static_cast<char>(v1::STEP_STATE_CONFIRMED)));
+  EXPECT_EQ(coverage->counts().confirmed(), 3u);
+}
+
+TEST_F(ServiceTest, ASignatureIsForOneMethodAndOneCoordinator) {
+  Begin(2);
+  const int key = WorkerKey(0);
+  v1::HeartbeatRequest payload;
+  *payload.mutable_header() = client_->Header(key);
+  payload.set_lease_id(std::string(16, 'x'));
+  const std::string method = "/lockstep.v1.AuditService/Heartbeat";
+  const auto send = [&](const v1::SignedRequest& request) {
+    return client_->Send<v1::HeartbeatResponse>(request);
+  };
+  const auto sign = [&](const std::string& name, const std::string& origin) {
+    return rpc::SignRequest(audit::TestKey(key), name, origin, payload);
+  };
+  const std::string origin = network_.options.origin;
+  EXPECT_THAT(send(sign(method, origin)), HasReason("LEASE_UNKNOWN"));
+  EXPECT_THAT(send(sign("/lockstep.v1.AuditService/ReleaseLease", origin)),
+              HasReason("SIGNATURE_INVALID"));
+  EXPECT_THAT(send(sign(method, "another.example/log")), HasReason("SIGNATURE_INVALID"));
+  v1::SignedRequest request = sign(method, origin);
+  request.mutable_payload()->back() ^= 1;
+  EXPECT_THAT(send(request), HasReason("SIGNATURE_INVALID"));
+  request = sign(method, origin);
+  request.set_public_key(std::string(1, '\1') + std::string(31, '\0'));
+  EXPECT_THAT(send(request), HasReason("SIGNATURE_INVALID")) << "a key of small order";
+  EXPECT_THAT(send(v1::SignedRequest()), HasReason("SIGNATURE_INVALID"));
+}
+
+TEST_F(ServiceTest, FieldsThatCannotBeAreNamed) {
+  Begin(2);
+  const int key = WorkerKey(0);
+  v1::AcquireLeaseRequest acquire;
+  *acquire.mutable_header() = client_->Header(key);
+  acquire.mutable_header()->set_request_id("short");
+  EXPECT_THAT(client_->Signed<v1::AcquireLeaseResponse>("AcquireLease", key, acquire),
+              HasReason("REQUEST_INVALID"));
+  *acquire.mutable_header() = client_->Header(key);
+  acquire.mutable_capabilities()->set_backend_class("toaster");
+  EXPECT_THAT(client_->Signed<v1::AcquireLeaseResponse>("AcquireLease", key, acquire),
+              HasReason("BACKEND_UNKNOWN"));
+  acquire.mutable_capabilities()->set_backend_class("x86-avx2");
+  acquire.mutable_capabilities()->set_tokens_per_second(-1);
+  EXPECT_THAT(client_->Signed<v1::AcquireLeaseResponse>("AcquireLease", key, acquire),
+              HasReason("REQUEST_INVALID"));
+  EXPECT_THAT(client_->Publish(network_.run_id(), {}), HasReason("REQUEST_INVALID"));
+  v1::GetRunRequest run;
+  run.set_run_id("x");
+  EXPECT_THAT(
+      client_->Call<v1::GetRunResponse>(client_->open(), &v1::PublicService::Stub::GetRun, run),
+      HasReason("REQUEST_INVALID"));
+  run.set_run_id(std::string(32, 'x'));
+  EXPECT_THAT(
+      client_->Call<v1::GetRunResponse>(client_->open(), &v1::PublicService::Stub::GetRun, run),
+      HasReason("RUN_UNKNOWN"));
+  v1::GetReceiptRequest receipt;
+  EXPECT_THAT(client_->Call<v1::GetReceiptResponse>(client_->open(),
+                                                    &v1::PublicService::Stub::GetReceipt, receipt),
+              HasReason("REQUEST_INVALID"));
+  receipt.set_index(UINT64_MAX);
+  EXPECT_THAT(client_->Call<v1::GetReceiptResponse>(client_->open(),
+                                                    &v1::PublicService::Stub::GetReceipt, receipt),
+              HasReason("ENTRY_UNKNOWN"));
+}
+
+TEST_F(ServiceTest, TheSameRequestHasTheSameAnswer) {
+  Begin(2);
+  const int key = WorkerKey(0);
+  v1::AcquireLeaseRequest request;
+  *request.mutable_header() = client_->Header(key);
+  request.mutable_capabilities()->set_backend_class("x86-avx2");
+  request.mutable_capabilities()->set_memory_bytes(uint64_t{1} << 40);
+  request.mutable_capabilities()->set_disk_bytes(uint64_t{1} << 40);
+  const auto first = client_->Signed<v1::AcquireLeaseResponse>("AcquireLease", key, request);
+  const auto again = client_->Signed<v1::AcquireLeaseResponse>("AcquireLease", key, request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(first->has_lease());
+  EXPECT_EQ(first->lease().SerializeAsString(), again->lease().SerializeAsString());
+  request.set_steps_max(7);
+  EXPECT_THAT(client_->Signed<v1::AcquireLeaseResponse>("AcquireLease", key, request),
+              HasReason("REQUEST_ID_REUSED"));
+  client_->SetAttempt("attempt 2");
+  EXPECT_THAT(client_->Acquire(key), HasReason("KEY_IN_USE"));
+  network_.clock.Advance(absl::Hours(1));
+  client_->SetAttempt("attempt 1");
+  v1::HeartbeatRequest late;
+  late.set_lease_id(first->lease().lease_id());
+  EXPECT_THAT(client_->Signed<v1::HeartbeatResponse>("Heartbeat", key, late),
+              HasReason("LEASE_EXPIRED"));
+}
+
+TEST_F(ServiceTest, AFalseRecordIsServedAndItsSignatureDoesNotHold) {
+  servers_.reset();
+  network_.options.policy.trust.canary_share_new = 1;
+  ASSERT_TRUE(network_.Open().ok());
+  Serve({});
+  Begin(4);
+  const v1::Lease lease = client_->Acquire(WorkerKey(0)).value().lease();
+  const std::string& served = lease.records(lease.records_size() - 1);
+  const auto entry = audit::LogEntry::Parse(served).value();
+  const auto& record = std::get<audit::PublishedRecord>(entry.payload()).record;
+  EXPECT_EQ(record.step, lease.end_step() - 1);
+  EXPECT_NE(record, network_.Record(record.step));
+  EXPECT_EQ(record.previous_chain, network_.Record(record.step).previous_chain);
+  EXPECT_FALSE(entry.IsSignedBy(TestPublicKey(audit::kTrainerKey)));
+  EXPECT_EQ(served.size(), network_.RecordEntries(static_cast<int>(record.step), 1)[0].size());
+}
+
+TEST_F(ServiceTest, WhoCallsTooOftenIsToldSo) {
+  Begin(1);
+  Serve({.limits = {.calls_per_second = 0.001, .calls_at_once = 3, .limit_loopback = true}});
+  const auto call = [&] {
+    return client_->Call<v1::GetLogHeadResponse>(
+        client_->open(), &v1::PublicService::Stub::GetLogHead, v1::GetLogHeadRequest());
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(call().ok());
+  EXPECT_THAT(call(), HasReason("RATE_LIMITED"));
+}
+
+TEST_F(ServiceTest, MessagesOfStrangersAreSmall) {
+  v1::SubmitKeyEventRequest request;
+  request.set_envelope(std::string((256 << 10) + 1, 'x'));
+  EXPECT_EQ(client_
+                ->Call<v1::SubmitKeyEventResponse>(client_->audit(),
+                                                   &v1::AuditService::Stub::SubmitKeyEvent, request)
+                .status()
+                .code(),
+            absl::StatusCode::kResourceExhausted);
+  request.set_envelope(std::string(200 << 10, 'x'));
+  EXPECT_THAT(client_->Call<v1::SubmitKeyEventResponse>(
+                  client_->audit(), &v1::AuditService::Stub::SubmitKeyEvent, request),
+              HasReason("ENVELOPE_INVALID"));
+}
+
+TEST_F(ServiceTest, ListsComeInPagesAndTellTheTruth) {
+  Begin(25);
+  const Digest run = network_.run_id();
+  v1::ListStepsRequest request;
+  request.set_run_id(ToString(run.bytes));
+  request.set_page_size(10);
+  std::vector<uint64_t> steps;
+  do {
+    const auto page = client_->Call<v1::ListStepsResponse>(
+        client_->open(), &v1::PublicService::Stub::ListSteps, request);
+    ASSERT_TRUE(page.ok()) << page.status();
+    for (const v1::Step& step : page->steps()) {
+      steps.push_back(step.step());
+      EXPECT_EQ(step.record(), EncodeStepRecord(network_.Record(step.step())));
+    }
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty());
+  EXPECT_EQ(steps.size(), 25u);
+  EXPECT_EQ(steps.back(), 24u);
+  request.set_page_token("x");
+  EXPECT_THAT(client_->Call<v1::ListStepsResponse>(client_->open(),
+                                                   &v1::PublicService::Stub::ListSteps, request),
+              HasReason("REQUEST_INVALID"));
+
+  v1::ListEntriesRequest entries;
+  entries.set_begin(0);
+  entries.set_page_size(1000);
+  const auto all = client_->Call<v1::ListEntriesResponse>(
+      client_->open(), &v1::PublicService::Stub::ListEntries, entries);
+  ASSERT_TRUE(all.ok()) << all.status();
+  // All that the log has makes the same ledger as the coordinator's.
+  audit::Ledger ledger(network_->log_key().key);
+  for (int i = 0; i < all->envelopes_size(); ++i) {
+    ASSERT_TRUE(
+        ledger.Apply(static_cast<uint64_t>(i), all->envelopes(i), audit::Signatures::kVerify).ok());
+  }
+  EXPECT_EQ(ledger.FindRun(run)->chain(), network_->GetProgress(run).value().chain);
+
+  const auto operators = client_->Call<v1::ListOperatorsResponse>(
+      client_->open(), &v1::PublicService::Stub::ListOperators, v1::ListOperatorsRequest());
+  ASSERT_TRUE(operators.ok()) << operators.status();
+  EXPECT_EQ(operators->operators_size(), 2);
+  EXPECT_EQ(operators->operators(0).worker_keys(), 1u);
+  const auto runs = client_->Call<v1::ListRunsResponse>(
+      client_->open(), &v1::PublicService::Stub::ListRuns, v1::ListRunsRequest());
+  ASSERT_TRUE(runs.ok()) << runs.status();
+  ASSERT_EQ(runs->runs_size(), 1);
+  EXPECT_EQ(runs->runs(0).steps(), 25u);
+  EXPECT_EQ(runs->runs(0).counts().unaudited(), 25u);
+}
+
+TEST_F(ServiceTest, AMismatchIsShownToEverybodyWithItsEvidence) {
+  Begin(2);
+  const int key = WorkerKey(0);
+  const v1::Lease lease = client_->Acquire(key).value().lease();
+  audit::StepRecord found = network_.Record(0);
+  found.gradient = TestDigest("another gradient", 0);
+  LeaseRow row;
+  row.lease_id = HexEncode(AsBytes(lease.lease_id()));
+  row.nonce = Digest::FromBytes(AsBytes(lease.nonce())).value();
+  const std::string envelope = TestEntry(network_.Found(row, 0, key, &found), {key});
+  ASSERT_TRUE(client_->Submit(lease.lease_id(), envelope, key).ok());
+  v1::ListDisputesRequest disputes;
+  disputes.set_run_id(ToString(network_.run_id().bytes));
+  const auto listed = client_->Call<v1::ListDisputesResponse>(
+      client_->open(), &v1::PublicService::Stub::ListDisputes, disputes);
+  ASSERT_TRUE(listed.ok()) << listed.status();
+  ASSERT_EQ(listed->disputes_size(), 1);
+  EXPECT_EQ(listed->disputes(0).reason(), "mismatch");
+  v1::ListAttestationsRequest attestations;
+  attestations.set_run_id(disputes.run_id());
+  const auto said = client_->Call<v1::ListAttestationsResponse>(
+      client_->open(), &v1::PublicService::Stub::ListAttestations, attestations);
+  ASSERT_TRUE(said.ok()) << said.status();
+  ASSERT_EQ(said->attestations_size(), 1);
+  EXPECT_FALSE(said->attestations(0).match());
+  EXPECT_EQ(said->attestations(0).envelope(), envelope);
+}
+
+TEST_F(ServiceTest, ManyAtOnceAllGetTheirs) {
+  Begin(4);
+  constexpr int kThreads = 16;
+  constexpr int kCalls = 20;
+  std::vector<std::thread> threads;
+  std::vector<int> answered(kThreads, 0);
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      TestClient client(servers_->public_port(), servers_->trainer_port(), network_.options.origin,
+                        [this] { return absl::ToUnixMillis(network_.clock.Now()); });
+      client.SetAttempt(absl::StrCat("thread ", t));
+      for (int i = 0; i < kCalls; ++i) {
+        v1::HeartbeatRequest request;
+        request.set_lease_id(std::string(16, 'x'));
+        const auto answer =
+            client.Signed<v1::HeartbeatResponse>("Heartbeat", WorkerKey(0), request);
+        answered[t] += rpc::ReasonOf(answer.status()) == "LEASE_UNKNOWN" ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const int count : answered) EXPECT_EQ(count, kCalls);
+}
+
+TEST_F(ServiceTest, WithoutTlsOnlyLoopbackIsServed) {
+  GrpcServerOptions options;
+  options.registry = std::make_shared<prometheus::Registry>();
+  options.public_address = "0.0.0.0:0";
+  EXPECT_EQ(GrpcServers::Start(*network_, options).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  options.public_address = absl::StrCat("127.0.0.1:", servers_->public_port());
+  EXPECT_EQ(GrpcServers::Start(*network_, options).status().code(),
+            absl::StatusCode::kFailedPrecondition)
+      << "the port is another server's";
+}
+
+}  // namespace
+}  // namespace lockstep::coordinator
