@@ -166,6 +166,7 @@ class Worker {
     if (answer->has_lease()) {
       lease_ = answer->lease();
       next_step_ = lease_->begin_step();
+      if (next_step_ >= lease_->end_step()) lease_.reset();
     } else {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -175,7 +176,7 @@ class Worker {
   absl::Status Step(TestClient& client) {
     const uint64_t step = next_step_;
     const auto served =
-        audit::LogEntry::Parse(lease_->records(static_cast<int>(step - lease_->begin_step())));
+        audit::LogEntry::Parse(lease_->records(static_cast<int>(step - lease_->start().step())));
     const audit::StepRecord record = std::get<audit::PublishedRecord>(served->payload()).record;
     const bool same = record == network_.Record(step);
     audit::Attestation said =
@@ -189,6 +190,10 @@ class Worker {
     const auto answer = client.Submit(lease_->lease_id(), envelope, key_);
     if (!answer.ok()) {
       const std::string reason = rpc::ReasonOf(answer.status());
+      if (reason == "ATTESTATION_EXISTS") {
+        if (++next_step_ == lease_->end_step()) lease_.reset();
+        return absl::OkStatus();
+      }
       // Ended meanwhile, perhaps by this very answer that never arrived.
       if (!reason.empty()) lease_.reset();
       EXPECT_TRUE(reason.empty() || reason == "LEASE_EXPIRED") << answer.status();
@@ -222,6 +227,27 @@ class Worker {
   uint64_t next_step_ = 0;
 };
 
+// A state that others may start from, with its files somewhere else.
+absl::Status Announce(TestClient& client, SmallNetwork& network, uint64_t step,
+                      Acknowledged& acknowledged) {
+  const audit::CheckpointAnnouncement state = network.StateBefore(step);
+  v1::AnnounceCheckpointRequest request;
+  request.set_envelope(audit::TestEntry(state, {audit::kTrainerKey}));
+  std::vector<Digest> files = {state.manifest};
+  for (const audit::CheckpointFile& file : state.files) files.push_back(file.sha256);
+  for (const Digest& digest : files) {
+    v1::Artifact& artifact = *request.add_artifacts();
+    artifact.set_sha256(ToString(digest.bytes));
+    artifact.set_size(100);
+    artifact.add_mirrors("https://mirror.example");
+  }
+  const auto announced = client.Call<v1::AnnounceCheckpointResponse>(
+      client.trainer(), &v1::TrainerService::Stub::AnnounceCheckpoint, request);
+  if (!announced.ok()) return announced.status();
+  acknowledged.Add(announced->receipt(), request.envelope());
+  return absl::OkStatus();
+}
+
 // Publishes records from where the coordinator has them.
 void Train(TestClient& client, SmallNetwork& network, Acknowledged& acknowledged,
            const std::atomic<bool>& stop) {
@@ -244,6 +270,10 @@ void Train(TestClient& client, SmallNetwork& network, Acknowledged& acknowledged
       return;
     }
     acknowledged.Add(published->last(), entries.back());
+    if (step % 16 == 0) {
+      const absl::Status announced = Announce(client, network, step + 4, acknowledged);
+      if (!announced.ok()) return;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
 }

@@ -418,11 +418,7 @@ TEST_F(CoordinatorTest, LowOrderKeysAreRefused) {
 
 TEST_F(CoordinatorTest, StatesBecomeWorkWhenTheirFilesAreThere) {
   Begin(8);
-  audit::CheckpointAnnouncement state{.run_id = network_.run_id(),
-                                      .next_step = 4,
-                                      .chain = network_.Record(4).previous_chain,
-                                      .manifest = TestDigest("checkpoint.json", 4),
-                                      .files = {}};
+  audit::CheckpointAnnouncement state = network_.StateBefore(4);
   const std::string envelope = TestEntry(state, {audit::kTrainerKey});
   const audit::EntryRef first = network_->AnnounceCheckpoint(envelope, {}).value();
   EXPECT_EQ(network_->AnnounceCheckpoint(envelope, {}).value().log_index, first.log_index);

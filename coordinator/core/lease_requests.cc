@@ -21,6 +21,10 @@ namespace {
 // What a machine that does not know its speed is taken to have: it gets a step or two.
 constexpr double kTokensPerSecondUnknown = 500;
 
+uint64_t FirstFalse(const std::vector<bool>& flags) {
+  return static_cast<uint64_t>(std::find(flags.begin(), flags.end(), false) - flags.begin());
+}
+
 }  // namespace
 
 absl::StatusOr<AcquireAnswer> Coordinator::AcquireLease(const Caller& caller,
@@ -48,6 +52,18 @@ absl::StatusOr<AcquireAnswer> Coordinator::AcquireLease(const Caller& caller,
       });
 }
 
+std::vector<bool> Coordinator::AttestedBy(const audit::RunLedger& run, uint32_t key_id,
+                                          uint64_t first, uint64_t end) {
+  std::vector<bool> attested;
+  for (uint64_t step = first; step < end; ++step) {
+    const std::vector<uint32_t> ids = run.AttestationsOf(step);
+    attested.push_back(std::any_of(ids.begin(), ids.end(), [&](uint32_t id) {
+      return run.attestations()[id].key_id == key_id;
+    }));
+  }
+  return attested;
+}
+
 absl::StatusOr<AcquireAnswer> Coordinator::AnswerAgain(Work& work, const std::string& response) {
   const std::vector<std::string> words = absl::StrSplit(response, ' ');
   AcquireAnswer answer;
@@ -63,8 +79,12 @@ absl::StatusOr<AcquireAnswer> Coordinator::AnswerAgain(Work& work, const std::st
   const auto live = live_.find(row.lease_id);
   const int64_t lease_ms =
       live == live_.end() ? row.expires_ms - row.heartbeat_ms : live->second->lease_ms;
+  const std::vector<bool> attested = AttestedBy(
+      *ledger_.FindRun(row.run), ledger_.keys().FindById(Ed25519PublicKey{row.key.bytes}.Id()),
+      row.first_step, row.end_step);
   answer.lease = LeaseGrant{
       .lease = row,
+      .begin_step = row.first_step + FirstFalse(attested),
       .heartbeat_ms = std::min(options_.heartbeat_ms, std::max<int64_t>(lease_ms / 3, 1)),
       .lifetime_ms = std::max<int64_t>(row.bound_ms - work.now_ms, 0)};
   LOCKSTEP_ASSIGN_OR_RETURN(answer.lease->start, StateAt(work.view(), row.run, row.first_step));
@@ -140,7 +160,8 @@ absl::StatusOr<LeaseGrant> Coordinator::AddLease(Work& work, const Caller& calle
   auto lease = std::make_unique<LiveLease>();
   lease->lease_ms = decision.lease_ms;
   lease->auditor = auditor;
-  lease->attested.resize(decision.end_step - decision.first_step);
+  lease->attested = AttestedBy(run, key_id, run.first_step() + decision.first_step,
+                               run.first_step() + decision.end_step);
   const auto id = RandomBytes<16>();
   lease->row = {.lease_id = HexEncode(id),
                 .key = Digest{caller.key.bytes},
@@ -158,6 +179,7 @@ absl::StatusOr<LeaseGrant> Coordinator::AddLease(Work& work, const Caller& calle
                 .bound_ms = work.now_ms + decision.bound_ms,
                 .granted_unix_ms = time_->UnixMs()};
   LeaseGrant grant{.lease = lease->row,
+                   .begin_step = lease->row.first_step + FirstFalse(lease->attested),
                    .heartbeat_ms = std::min(options_.heartbeat_ms, decision.lease_ms / 3),
                    .lifetime_ms = decision.bound_ms};
   LOCKSTEP_ASSIGN_OR_RETURN(grant.start, StateAt(work.view(), decision.run, lease->row.first_step));

@@ -145,7 +145,7 @@ absl::StatusOr<v1::Lease> LeaseToWire(const Coordinator& coordinator, const Leas
   lease.set_lease_id(lease_id);
   lease.set_nonce(ToWire(row.nonce));
   lease.set_run_id(ToWire(row.run));
-  lease.set_begin_step(row.first_step);
+  lease.set_begin_step(grant.begin_step);
   lease.set_end_step(row.end_step);
   lease.set_heartbeat_ms(grant.heartbeat_ms);
   lease.set_lifetime_ms(grant.lifetime_ms);

@@ -95,6 +95,19 @@ class SmallNetwork {
     return records_[step];
   }
 
+  // What the trainer announces of the state before a step.
+  audit::CheckpointAnnouncement StateBefore(uint64_t step) {
+    audit::CheckpointAnnouncement state{.run_id = run_id(),
+                                        .next_step = step,
+                                        .chain = Record(step).previous_chain,
+                                        .manifest = audit::TestDigest("checkpoint.json", step),
+                                        .files = {}};
+    for (const char* const name : audit::kCheckpointFiles) {
+      state.files.push_back({.name = name, .bytes = 100, .sha256 = audit::TestDigest(name, step)});
+    }
+    return state;
+  }
+
   // A request of a key, by its first attempt, now.
   Caller CallerOf(int key, absl::string_view attempt = "attempt 1") {
     const std::string id = audit::TestDigest("request", ++requests_).ToHex().substr(0, 32);
