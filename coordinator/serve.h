@@ -36,7 +36,7 @@ struct ServeOptions {
 // An error: it could not start, or can no longer write.
 absl::Status Serve(const ServeOptions& options);
 
-// A copy of the store of a data directory, as `path`, while a coordinator may be serving it or not.
+// A copy of the store of a data directory that nobody serves, as `path`, which must not exist.
 absl::Status BackUp(const std::string& data, const std::string& path);
 
 }  // namespace lockstep::coordinator
