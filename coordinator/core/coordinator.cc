@@ -139,14 +139,16 @@ absl::Status Coordinator::RebuildLease(const LeaseRow& row) {
   return absl::OkStatus();
 }
 
-Auditor Coordinator::AuditorOf(uint32_t key_id, absl::string_view backend) {
+Digest Coordinator::OperatorNameOf(uint32_t key_id) const {
   const audit::KeyFacts& key = ledger_.keys().keys()[key_id];
-  // An operator's key may be replaced; its revocation key is its for ever.
-  const Digest operator_name =
-      key.operator_id == audit::kNoId
-          ? Digest{key.key.bytes}
-          : Digest{ledger_.keys().operators()[key.operator_id].revocation_key.bytes};
-  return table_.NumberAuditor(Digest{key.key.bytes}, operator_name, backend);
+  if (key.operator_id == audit::kNoId) return Digest{key.key.bytes};
+  // Its key may be replaced; its revocation key is its for ever.
+  return Digest{ledger_.keys().operators()[key.operator_id].revocation_key.bytes};
+}
+
+Auditor Coordinator::AuditorOf(uint32_t key_id, absl::string_view backend) {
+  const Digest key{ledger_.keys().keys()[key_id].key.bytes};
+  return table_.NumberAuditor(key, OperatorNameOf(key_id), backend);
 }
 
 double Coordinator::Uniform() { return options_.random ? options_.random() : RandomUniform(); }

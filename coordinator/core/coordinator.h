@@ -233,6 +233,8 @@ class Coordinator {
 
   template <typename Change>
   absl::Status ChangeTrust(Work& work, const Ed25519PublicKey& key, const Change& change);
+  // An operator by a name that stays, or a key that has none.
+  Digest OperatorNameOf(uint32_t key_id) const;
   Auditor AuditorOf(uint32_t key_id, absl::string_view backend);
   double Uniform();
 

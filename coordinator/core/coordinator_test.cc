@@ -395,6 +395,21 @@ TEST_F(CoordinatorTest, KeysComeAndGo) {
       HasReason("KEY_REVOKED"));
 }
 
+TEST_F(CoordinatorTest, TheTrainersOwnOperatorGetsNoWorkOfItsRun) {
+  Begin();
+  ASSERT_TRUE(network_
+                  .AddKey(audit::WorkerEvent{.worker_key = TestPublicKey(audit::kTrainerKey),
+                                             .operator_key = TestPublicKey(OperatorKey(0)),
+                                             .hardware = "the trainer"},
+                          {OperatorKey(0), audit::kTrainerKey})
+                  .ok());
+  const AcquireAnswer own =
+      network_->AcquireLease(network_.CallerOf(WorkerKey(0)), SmallNetwork::Machine(), 0).value();
+  EXPECT_FALSE(own.lease.has_value());
+  EXPECT_EQ(own.no_work_reason, "NO_WORK");
+  EXPECT_EQ(network_.Lease(WorkerKey(1)).lease.first_step, 0u);
+}
+
 // The keys that OpenSSL takes and nobody should (RFC 8032 points of small order).
 TEST_F(CoordinatorTest, LowOrderKeysAreRefused) {
   const audit::OperatorEvent event{.operator_key = TestPublicKey(OperatorKey(0)),

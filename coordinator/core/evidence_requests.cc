@@ -85,6 +85,11 @@ absl::StatusOr<EntryRef> Coordinator::SubmitKeyEvent(const std::string& envelope
         EntryRef where;
         const absl::Status taken = Append(work, entry, envelope, nullptr, nullptr, &where).status();
         if (!taken.ok()) return WithWireReason(taken, EntryKind::kKey);
+        // It may be a trainer's, whose operator gets no work of its runs.
+        for (const RunLedger& run : ledger_.runs()) {
+          LOCKSTEP_RETURN_IF_ERROR(
+              table_.SetTrainer(run.run_id(), OperatorNameOf(run.trainer_key_id())));
+        }
         return where;
       });
 }

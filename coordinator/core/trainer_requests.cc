@@ -44,14 +44,9 @@ absl::Status Coordinator::AddRun(const RunLedger& run) {
   const int64_t parameters = ParametersOf(manifest.model);
   const auto tokens = static_cast<double>(
       manifest.batch.empty() ? 0 : manifest.batch.back().windows_per_step * manifest.model.seq_len);
-  const audit::KeyFacts& trainer = ledger_.keys().keys()[run.trainer_key_id()];
-  const Digest operator_name =
-      trainer.operator_id == audit::kNoId
-          ? Digest{trainer.key.bytes}
-          : Digest{ledger_.keys().operators()[trainer.operator_id].revocation_key.bytes};
   // Work is counted in tokens, as workers tell their speed.
   LOCKSTEP_RETURN_IF_ERROR(table_.AddRun({.run = run.run_id(),
-                                          .trainer_operator = operator_name,
+                                          .trainer_operator = OperatorNameOf(run.trainer_key_id()),
                                           .quorum_operators = run.registration().quorum.operators,
                                           .quorum_backends = run.registration().quorum.backends,
                                           .memory_bytes = parameters * kMemoryBytesPerParameter,

@@ -82,6 +82,12 @@ absl::Status WorkTable::AddRun(const WorkRun& run) {
   return absl::OkStatus();
 }
 
+absl::Status WorkTable::SetTrainer(const Digest& run, const Digest& trainer_operator) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const size_t index, FindRun(run));
+  views_[index].trainer = NumberOf<OperatorNumber>(operators_, trainer_operator);
+  return absl::OkStatus();
+}
+
 absl::Status WorkTable::AddStep(const Digest& run, uint64_t step, int64_t now_ms) {
   LOCKSTEP_ASSIGN_OR_RETURN(const size_t index, FindRun(run));
   std::vector<StepView>& steps = runs_[index].steps;

@@ -50,6 +50,8 @@ class WorkTable {
   Auditor NumberAuditor(const Digest& key, const Digest& operator_key, absl::string_view backend);
 
   absl::Status AddRun(const WorkRun& run);
+  // The trainer has said since whose it is.
+  absl::Status SetTrainer(const Digest& run, const Digest& trainer_operator);
   // The next step of a run, which is `step`; InvalidArgument if it is another.
   absl::Status AddStep(const Digest& run, uint64_t step, int64_t now_ms);
   // One can start at `step`; not yet published steps are allowed.

@@ -3,8 +3,11 @@
 // The services through real gRPC on loopback: what is refused and why, what may come again, what
 // the public reads. What the operations do is core/coordinator_test.cc's.
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,6 +18,7 @@
 #include "audit/evidence/dsse.h"
 #include "audit/log/log_proof.h"
 #include "base/encoding.h"
+#include "base/file.h"
 #include "coordinator/service/server.h"
 #include "coordinator/testing/small_network.h"
 #include "coordinator/testing/test_client.h"
@@ -366,6 +370,96 @@ TEST_F(ServiceTest, ManyAtOnceAllGetTheirs) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const int count : answered) EXPECT_EQ(count, kCalls);
+}
+
+// What the standard health service says of one service: 1 for SERVING, 2 for NOT_SERVING.
+int HealthOf(const std::shared_ptr<grpc::Channel>& channel, const std::string& service) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+  // HealthCheckRequest {string service = 1}; HealthCheckResponse {enum status = 1}.
+  const std::string bytes =
+      absl::StrCat("\x0a", std::string(1, static_cast<char>(service.size())), service);
+  const grpc::Slice slice(bytes);
+  const grpc::ByteBuffer request(&slice, 1);
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  grpc::CompletionQueue queue;
+  const auto call =
+      stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
+  call->StartCall();
+  call->Finish(&response, &status, &response);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  if (!status.ok()) return -1;
+  std::vector<grpc::Slice> slices;
+  response.Dump(&slices).ok();
+  std::string text;
+  for (const grpc::Slice& part : slices) {
+    text.append(reinterpret_cast<const char*>(part.begin()), part.size());
+  }
+  return text.size() == 2 && text[0] == '\x08' ? text[1] : -1;
+}
+
+TEST_F(ServiceTest, HealthSaysWhetherItServes) {
+  EXPECT_EQ(HealthOf(client_->public_channel(), ""), 1);
+  EXPECT_EQ(HealthOf(client_->public_channel(), "lockstep.v1.AuditService"), 1);
+  EXPECT_EQ(HealthOf(client_->public_channel(), "lockstep.v1.TrainerService"), -1)
+      << "that is another port's";
+  servers_->SetServing(false);
+  EXPECT_EQ(HealthOf(client_->public_channel(), "lockstep.v1.AuditService"), 2);
+}
+
+class TlsTest : public ServiceTest {
+ protected:
+  // A certificate for loopback that signs itself.
+  TlsOptions MakeCertificate(const std::string& name) {
+    const std::string certificate = network_.scratch().Path(name + ".pem");
+    const std::string key = network_.scratch().Path(name + ".key");
+    const std::string command = absl::StrCat(
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=",
+        name, " -addext subjectAltName=IP:127.0.0.1 -keyout ", key, " -out ", certificate,
+        " 2>/dev/null");
+    EXPECT_EQ(std::system(command.c_str()), 0) << command;
+    return {.certificate = certificate, .key = key, .client_ca = ""};
+  }
+  static absl::Status Ask(int port, const grpc::SslCredentialsOptions& options) {
+    const auto stub = v1::TrainerService::NewStub(
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::SslCredentials(options)));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    v1::QueryArtifactsResponse response;
+    return rpc::FromGrpc(stub->QueryArtifacts(&context, v1::QueryArtifactsRequest(), &response));
+  }
+};
+
+TEST_F(TlsTest, TrainersShowACertificate) {
+  const TlsOptions server = MakeCertificate("server");
+  const TlsOptions trainer = MakeCertificate("trainer");
+  const TlsOptions stranger = MakeCertificate("stranger");
+  GrpcServerOptions options;
+  options.registry = std::make_shared<prometheus::Registry>();
+  options.trainer_tls = server;
+  options.trainer_tls.client_ca = trainer.certificate;
+  const auto servers = GrpcServers::Start(*network_, options);
+  ASSERT_TRUE(servers.ok()) << servers.status();
+  const auto credentials = [&](const TlsOptions* client) {
+    grpc::SslCredentialsOptions ssl;
+    ssl.pem_root_certs = ReadFile(server.certificate, 1 << 20).value();
+    if (client != nullptr) {
+      ssl.pem_cert_chain = ReadFile(client->certificate, 1 << 20).value();
+      ssl.pem_private_key = ReadFile(client->key, 1 << 20).value();
+    }
+    return ssl;
+  };
+  const int port = (*servers)->trainer_port();
+  EXPECT_TRUE(Ask(port, credentials(&trainer)).ok()) << Ask(port, credentials(&trainer));
+  EXPECT_EQ(Ask(port, credentials(nullptr)).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(Ask(port, credentials(&stranger)).code(), absl::StatusCode::kUnavailable);
+  options.trainer_tls.key.clear();
+  EXPECT_EQ(GrpcServers::Start(*network_, options).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(ServiceTest, WithoutTlsOnlyLoopbackIsServed) {
