@@ -29,7 +29,7 @@ class Replayer {
 
   // The verdict; an error is the reason of an inconclusive one.
   absl::StatusOr<Verdict> Run() {
-    LOCKSTEP_ASSIGN_OR_RETURN(StepReader data, OpenRunData(run_));
+    LOCKSTEP_ASSIGN_OR_RETURN(StepReader data, OpenRunData(run_, options_.corpus));
     LOCKSTEP_ASSIGN_OR_RETURN(
         const std::unique_ptr<TrainStep> step,
         TrainStep::Create(
@@ -61,9 +61,13 @@ class Replayer {
       report_->difference = audit::CompareRecords(*published, result.record);
       const bool match = !report_->difference;
       if (!match) Locate(*published, result, *state, step->layout().table());
-      if (hooks_.stepped) hooks_.stepped(result, match);
+      const absl::Status heard =
+          hooks_.stepped
+              ? hooks_.stepped(result, match ? nullptr : &*report_->difference, *state)
+              : absl::OkStatus();
       if (!match) return Verdict::kMismatch;
       ++report_->matched;
+      LOCKSTEP_RETURN_IF_ERROR(heard);
     }
     return Verdict::kMatch;
   }
