@@ -43,6 +43,9 @@ struct ReplayHooks {
   std::function<absl::Status(const StepResult& result, const audit::Difference* difference,
                              TrainState& state)>
       stepped;
+  // Once interrupted, before the replay ends: the state is that after the last whole step (or the
+  // start), for whoever wants to go on from there another time.
+  std::function<void(TrainState& state)> canceled;
 };
 
 struct ReplayReport {
