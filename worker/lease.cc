@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "audit/checkpoint_manifest.h"
 #include "audit/evidence/log_entry.h"
 #include "base/encoding.h"
@@ -34,8 +35,9 @@ absl::Status ReadMirrors(const v1::Artifact& artifact, std::vector<std::string>*
   for (const std::string& mirror : artifact.mirrors()) {
     const bool http = absl::StartsWith(mirror, "https://") || absl::StartsWith(mirror, "http://");
     if (!http || mirror.size() > kMirrorBytesMax) return Bad("mirror", "an address", mirror);
-    if (std::find(mirrors->begin(), mirrors->end(), mirror) == mirrors->end()) {
-      mirrors->push_back(mirror);
+    const std::string place = ArtifactPlace(mirror);
+    if (std::find(mirrors->begin(), mirrors->end(), place) == mirrors->end()) {
+      mirrors->push_back(place);
     }
   }
   return absl::OkStatus();
@@ -93,6 +95,11 @@ absl::Status ReadRecords(const v1::Lease& lease, WorkLease* out) {
 }
 
 }  // namespace
+
+std::string ArtifactPlace(absl::string_view base) {
+  absl::ConsumeSuffix(&base, "/");
+  return absl::EndsWith(base, "/artifact") ? std::string(base) : absl::StrCat(base, "/artifact");
+}
 
 std::string WorkLease::id_hex() const { return HexEncode(AsBytes(id)); }
 

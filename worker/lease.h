@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "audit/evidence/run_registration.h"
 #include "audit/step_record.h"
@@ -22,7 +23,7 @@ struct LeaseFile {
   std::string name;
   Digest sha256;
   uint64_t bytes = 0;
-  std::vector<std::string> mirrors;
+  std::vector<std::string> mirrors;  // an artifact is at MIRROR/<sha256>
 };
 
 struct WorkLease {
@@ -34,13 +35,16 @@ struct WorkLease {
   uint64_t end = 0;
   uint64_t start_step = 0;              // before which the state stands that it starts from
   std::vector<LeaseFile> start_files;   // that state's checkpoint; none: the initial state
-  std::vector<std::string> mirrors;     // addresses of the run's other artifacts
+  std::vector<std::string> mirrors;     // of the run's other artifacts, likewise
   std::vector<audit::StepRecord> records;  // of the steps from start_step to end, their chain whole
   absl::Duration heartbeat;
   absl::Duration lifetime;
 
   std::string id_hex() const;  // as attestations name it
 };
+
+// Where the artifacts of a coordinator or mirror are, from its base URL: BASE/artifact.
+std::string ArtifactPlace(absl::string_view base);
 
 inline constexpr uint64_t kLeaseStepsMax = uint64_t{1} << 16;
 
