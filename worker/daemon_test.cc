@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The daemon against a coordinator over gRPC and artifacts over HTTP, with a machine that is made up.
+#include "worker/daemon.h"
+
+#include <sys/stat.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "base/testing/status_matchers.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/rpc_error.h"
+#include "worker/grpc_coordinator.h"
+#include "worker/testing/small_work.h"
+
+namespace lockstep::worker {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+// What a test says the machine is like.
+class FakeProbe final : public SystemProbe {
+ public:
+  explicit FakeProbe(const std::atomic<bool>& on_battery) : on_battery_(on_battery) {}
+  MachineState Read() override { return {.on_battery = on_battery_.load()}; }
+
+ private:
+  const std::atomic<bool>& on_battery_;
+};
+
+class DaemonTest : public ::testing::Test {
+ protected:
+  DaemonTest() {
+    config_.coordinators = {work_.coordinator().address()};
+    config_.data_folder = folder_ / "data";
+    config_.cache_folder = folder_ / "cache";
+    config_.threads = 2;
+    config_.guest.disk_free_bytes_min = 0;
+    std::filesystem::create_directories(folder_ / "data/keys");
+    // The key that the coordinator knows.
+    WriteKey(folder_ / "data/keys/worker.key");
+  }
+  ~DaemonTest() override { End(); }
+
+  // OpenSSL's PKCS #8 of the key whose seed the test knows: a fixed head, and the seed.
+  static void WriteKey(const std::string& path) {
+    const Digest seed = Sha256(AsBytes(absl::StrCat("test key ", audit::WorkerKey(0))));
+    std::string der = HexDecode("302e020100300506032b657004220420").value();
+    der.append(seed.bytes.begin(), seed.bytes.end());
+    WriteBytes(path, "-----BEGIN PRIVATE KEY-----\n" + Base64Encode(AsBytes(der)) +
+                         "\n-----END PRIVATE KEY-----\n");
+    LOCKSTEP_CHECK(chmod(path.c_str(), 0600) == 0);
+  }
+
+  absl::StatusOr<std::unique_ptr<Daemon>> Make(bool once) {
+    DaemonOptions options;
+    options.config = config_;
+    options.once = once;
+    options.connect = [](const std::string& address, const Ed25519PrivateKey& key,
+                         const std::string& attempt, std::function<bool()> interrupted) {
+      GrpcCoordinatorOptions grpc;
+      grpc.address = address;
+      grpc.attempt_id = attempt;
+      grpc.tries_max = 1;
+      grpc.interrupted = std::move(interrupted);
+      return ConnectGrpc(key, grpc);
+    };
+    options.probe = std::make_unique<FakeProbe>(on_battery_);
+    options.random = [] { return 0.0; };
+    options.tick = absl::Milliseconds(10);
+    options.backoff = {.first = absl::Milliseconds(20), .most = absl::Milliseconds(50)};
+    return Daemon::Create(std::move(options));
+  }
+  void RunOnce() {
+    daemon_ = Make(/*once=*/true).value();
+    ASSERT_THAT(daemon_->Run(), IsOk());
+  }
+  void Begin() {
+    daemon_ = Make(/*once=*/false).value();
+    thread_ = std::thread([this] { LOCKSTEP_CHECK(daemon_->Run().ok()); });
+  }
+  void End() {
+    if (daemon_) daemon_->Stop();
+    if (thread_.joinable()) thread_.join();
+    daemon_.reset();
+  }
+  // Until something is so; a test that waits for what never comes fails.
+  void Await(const std::function<bool()>& so, const char* what) {
+    for (int i = 0; i < 6000; ++i) {
+      if (so()) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    FAIL() << "never: " << what;
+  }
+  audit::StepState State(uint64_t step) {
+    return work_.coordinator().StateOfStep(work_.run().run_id(), step);
+  }
+
+  TemporaryFolder folder_;
+  SmallWork work_;
+  WorkerConfig config_;
+  std::atomic<bool> on_battery_{false};
+  std::unique_ptr<Daemon> daemon_;
+  std::thread thread_;
+};
+
+TEST_F(DaemonTest, NeedsACoordinatorAKeyAndItsFolderForItself) {
+  config_.coordinators.clear();
+  EXPECT_THAT(Make(true), StatusIs(absl::StatusCode::kInvalidArgument));
+  config_.coordinators = {work_.coordinator().address()};
+  const auto first = Make(true);
+  ASSERT_THAT(first, IsOk());
+  EXPECT_THAT(Make(true), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                   HasSubstr("another lockstep-worker")));
+  config_.data_folder = folder_ / "empty";
+  EXPECT_THAT(Make(true), StatusIs(absl::StatusCode::kNotFound, HasSubstr("keys init")));
+}
+
+TEST_F(DaemonTest, ALeaseFromStateToRelease) {
+  work_.coordinator().GiveLease(work_.Lease(2, 4, /*from_state=*/true));
+  RunOnce();
+  EXPECT_EQ(State(2), audit::StepState::kConfirmed);
+  EXPECT_EQ(State(3), audit::StepState::kConfirmed);
+  EXPECT_THAT(work_.coordinator().calls(), Contains("Release 1 "));
+  EXPECT_GE(work_.coordinator().CountCalls("Heartbeat"), 1);
+  const nlohmann::json status = daemon_->Status();
+  EXPECT_EQ(status["steps_attested"], 2);
+  EXPECT_EQ(status["outbox"]["pending"], 0);
+  EXPECT_FALSE(daemon_->found_mismatch());
+}
+
+TEST_F(DaemonTest, AMismatchIsSentAndFound) {
+  // The log holds the published record; this lease's is false, and the log does not take what is
+  // said of it: kept here, with the reason.
+  work_.coordinator().GiveLease(work_.WithFalseRecord(work_.Lease(0, 1)));
+  RunOnce();
+  EXPECT_TRUE(daemon_->found_mismatch());
+  EXPECT_EQ(daemon_->Status()["outbox"]["refused"], 1);
+  EXPECT_THAT(work_.coordinator().calls(), Contains("Release 1 "));
+}
+
+TEST_F(DaemonTest, ALeaseThatMakesNoSenseIsGivenBack) {
+  v1::Lease lease = work_.Lease(0, 2);
+  lease.set_end_step(0);
+  work_.coordinator().GiveLease(lease);
+  RunOnce();
+  EXPECT_EQ(work_.coordinator().CountCalls("Release 3 lease: steps"), 1);
+}
+
+TEST_F(DaemonTest, FiveLeasesThatComeToNothingPauseIt) {
+  for (int i = 0; i < 8; ++i) {
+    v1::Lease lease = work_.Lease(0, 2);
+    lease.clear_records();
+    work_.coordinator().GiveLease(lease);
+  }
+  Begin();
+  Await([&] { return daemon_->Status()["state"] == "paused"; }, "paused");
+  EXPECT_EQ(work_.coordinator().CountCalls("Release 3"), kFailuresMax);
+  EXPECT_THAT(daemon_->Status().value("reason", ""), HasSubstr("records"));
+  daemon_->Resume();
+  Await([&] { return work_.coordinator().CountCalls("Release 3") > kFailuresMax; }, "resumed");
+}
+
+TEST_F(DaemonTest, AGuestPausesAndSaysWhy) {
+  on_battery_ = true;
+  work_.coordinator().GiveLease(work_.Lease(0, 1));
+  Begin();
+  Await([&] { return daemon_->Status().value("reason", "") != ""; }, "paused");
+  EXPECT_THAT(daemon_->Status().value("reason", ""), HasSubstr("on battery"));
+  EXPECT_EQ(work_.coordinator().CountCalls("AcquireLease"), 0);
+  on_battery_ = false;
+  Await([&] { return State(0) == audit::StepState::kConfirmed; }, "confirmed");
+  daemon_->Pause();
+  Await([&] { return daemon_->Status()["state"] == "paused"; }, "asked to pause");
+  EXPECT_EQ(daemon_->Status()["reason"], "asked to");
+}
+
+TEST_F(DaemonTest, ALongPauseGivesTheLeaseUp) {
+  config_.release_after = absl::Milliseconds(50);
+  work_.coordinator().Fail("Heartbeat", absl::UnavailableError("busy"), 0);
+  v1::Lease lease = work_.Lease(0, 4);
+  work_.coordinator().GiveLease(lease);
+  Begin();
+  Await([&] { return work_.coordinator().CountCalls("Attest 0") > 0; }, "the first step");
+  on_battery_ = true;
+  Await([&] { return work_.coordinator().CountCalls("Release 2") > 0; }, "given back");
+}
+
+TEST_F(DaemonTest, WhatTheCoordinatorHasNoUseForIsLeft) {
+  work_.coordinator().SetGoOn(false);
+  work_.coordinator().GiveLease(work_.Lease(0, 4));
+  RunOnce();
+  EXPECT_EQ(work_.coordinator().CountCalls("Release"), 0);
+  EXPECT_EQ(daemon_->Status()["failures_in_a_row"], 0);
+}
+
+TEST_F(DaemonTest, ACoordinatorThatIsAwayLosesNothing) {
+  work_.coordinator().GiveLease(work_.Lease(0, 2));
+  work_.coordinator().Fail("SubmitAttestation", absl::UnavailableError("away"), 3);
+  RunOnce();
+  EXPECT_EQ(State(0), audit::StepState::kConfirmed);
+  EXPECT_EQ(State(1), audit::StepState::kConfirmed);
+}
+
+TEST_F(DaemonTest, AKilledLeaseIsGoneOnWith) {
+  // As a kill leaves it: the lease on disk, the daemon gone.
+  const v1::Lease lease = work_.Lease(0, 2);
+  const std::string log = Sha256(AsBytes("example.com/log")).ToHex().substr(0, 16);
+  WriteBytes(folder_ / ("data/leases/" + log), lease.SerializeAsString());
+  RunOnce();
+  EXPECT_EQ(work_.coordinator().CountCalls("AcquireLease"), 0);
+  EXPECT_EQ(State(1), audit::StepState::kConfirmed);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / ("data/leases/" + log)));
+}
+
+TEST_F(DaemonTest, TheAttemptIsTheSameAfterARestart) {
+  work_.coordinator().GiveLease(work_.Lease(0, 1));
+  RunOnce();
+  End();
+  work_.coordinator().GiveLease(work_.Lease(1, 2));
+  RunOnce();
+  const auto headers = work_.coordinator().headers();
+  EXPECT_EQ(headers.front().attempt_id(), headers.back().attempt_id());
+}
+
+TEST_F(DaemonTest, TheNextCoordinatorIsAskedWhenOneIsAway) {
+  config_.coordinators = {"http://127.0.0.1:1", work_.coordinator().address()};
+  work_.coordinator().GiveLease(work_.Lease(0, 1));
+  RunOnce();
+  EXPECT_EQ(State(0), audit::StepState::kConfirmed);
+  EXPECT_TRUE(daemon_->Status()["coordinators"][0].contains("last_error"));
+}
+
+TEST_F(DaemonTest, AStateIsOffered) {
+  config_.offer_states = true;
+  work_.coordinator().SetArtifactUrl(work_.http().address());
+  work_.coordinator().GiveLease(work_.Lease(0, 2));
+  RunOnce();
+  // (The web server of the test takes no uploads: that fails, and costs the lease nothing.)
+  EXPECT_EQ(work_.coordinator().CountCalls("OfferState"), 1);
+  EXPECT_EQ(State(1), audit::StepState::kConfirmed);
+}
+
+TEST_F(DaemonTest, KeyEventsAreToldFirst) {
+  const KeyFolder keys = KeyFolder::Open(folder_ / "data/keys").value();
+  // Another operator's machine: the coordinator knows the key already, and says so.
+  ASSERT_THAT(keys.InitOperator("second", "", folder_ / "revocation.key"), IsOk());
+  work_.coordinator().GiveLease(work_.Lease(0, 1));
+  RunOnce();
+  const auto calls = work_.coordinator().calls();
+  const auto told = std::find(calls.begin(), calls.end(), "SubmitKeyEvent");
+  const auto asked = std::find(calls.begin(), calls.end(), "AcquireLease");
+  EXPECT_LT(told - calls.begin(), asked - calls.begin());
+}
+
+}  // namespace
+}  // namespace lockstep::worker
