@@ -39,8 +39,7 @@ absl::StatusOr<std::string> CurrentAttempt(const std::string& folder, const std:
   if (::stat(folder.c_str(), &place) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("look at ", folder));
   }
-  const Digest here = Sha256(
-      AsBytes(absl::StrCat(machine, " ", place.st_dev, " ", place.st_ino)));
+  const Digest here = Sha256(AsBytes(absl::StrCat(machine, " ", place.st_dev, " ", place.st_ino)));
   const std::string path = folder + "/attempt";
   const absl::StatusOr<std::string> kept = ReadFile(path, kIdBytes + kPlaceBytes);
   if (kept.ok() && kept->size() == kIdBytes + kPlaceBytes &&

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The id of an attempt, to which leases belong. It outlives a kill, so that the daemon that starts
-// again goes on with its lease; and it does not travel: a folder that was copied to another place or
-// machine, or a machine that was started again, begins another attempt. Then the coordinator sees
-// two attempts of one key (KEY_IN_USE) instead of one that contradicts itself.
+// again goes on with its lease; and it does not travel: a folder that was copied to another place
+// or machine, or a machine that was started again, begins another attempt. Then the coordinator
+// sees two attempts of one key (KEY_IN_USE) instead of one that contradicts itself.
 #ifndef LOCKSTEP_WORKER_ATTEMPT_H_
 #define LOCKSTEP_WORKER_ATTEMPT_H_
 

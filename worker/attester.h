@@ -30,8 +30,8 @@ std::string BackendClass(kernels::Isa isa);
 // This program (its file is hashed) on this processor.
 absl::StatusOr<Witness> ThisWitness(int threads);
 
-// result: of a step in [lease.begin, lease.end). difference: null for a match. replayed_at is cut to
-// whole seconds. ResourceExhausted if the entry is too large for a log.
+// result: of a step in [lease.begin, lease.end). difference: null for a match. replayed_at is cut
+// to whole seconds. ResourceExhausted if the entry is too large for a log.
 absl::StatusOr<OutboxItem> MakeAttestation(const WorkLease& lease, const std::string& origin,
                                            const Witness& witness, const Ed25519PrivateKey& key,
                                            const engine::StepResult& result,

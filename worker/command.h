@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the commands of `lockstep-worker` are made: each file adds its subcommands to the parser, with
-// what they run. main() prints an error once and turns it into the exit code.
+// How the commands of `lockstep-worker` are made: each file adds its subcommands to the parser,
+// with what they run. main() prints an error once and turns it into the exit code.
 #ifndef LOCKSTEP_WORKER_COMMAND_H_
 #define LOCKSTEP_WORKER_COMMAND_H_
 

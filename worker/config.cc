@@ -28,7 +28,7 @@ absl::Status Expected(absl::string_view what, absl::string_view found) {
   return absl::InvalidArgumentError(absl::StrCat("expected ", what, "; found \"", found, "\""));
 }
 
-Setting Text(std::string name, std::string help, std::string WorkerConfig::* field) {
+Setting Text(std::string name, std::string help, std::string WorkerConfig::*field) {
   return {.name = std::move(name),
           .help = std::move(help),
           .apply = [field](const Values& values, WorkerConfig* config) {
@@ -37,7 +37,7 @@ Setting Text(std::string name, std::string help, std::string WorkerConfig::* fie
           }};
 }
 
-Setting List(std::string name, std::string help, std::vector<std::string> WorkerConfig::* field) {
+Setting List(std::string name, std::string help, std::vector<std::string> WorkerConfig::*field) {
   return {.name = std::move(name),
           .list = true,
           .help = std::move(help),
@@ -150,12 +150,14 @@ absl::Status Apply(const Settings& settings, absl::string_view source, WorkerCon
     const Setting* const setting = FindSetting(name);
     if (setting == nullptr) {
       return absl::InvalidArgumentError(
-          absl::StrCat(source, ": expected a known setting (lockstep-worker run --help lists them); "
-                               "found \"", name, "\""));
+          absl::StrCat(source,
+                       ": expected a known setting (lockstep-worker run --help lists them); "
+                       "found \"",
+                       name, "\""));
     }
     if (values.empty() || (!setting->list && values.size() != 1)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          source, ": ", name, ": expected ", setting->list ? "values" : "one value"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(source, ": ", name, ": expected ", setting->list ? "values" : "one value"));
     }
     LOCKSTEP_RETURN_IF_ERROR(setting->apply(values, config), source, ": ", name);
   }
@@ -187,8 +189,9 @@ absl::StatusOr<Settings> ParseToml(absl::string_view text) {
     for (size_t i = 0; i < count; ++i) {
       const std::optional<std::string> value = ValueText(array == nullptr ? node : (*array)[i]);
       if (!value) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "line ", node.source().begin.line, ": ", name, ": expected text, numbers, true or false"));
+        return absl::InvalidArgumentError(absl::StrCat("line ", node.source().begin.line, ": ",
+                                                       name,
+                                                       ": expected text, numbers, true or false"));
       }
       values.push_back(*value);
     }
@@ -210,9 +213,9 @@ absl::Status ApplyEnvironment(const Environment& environment, WorkerConfig* conf
     const std::optional<std::string> value =
         environment(absl::StrCat(kVariablePrefix, absl::AsciiStrToUpper(setting.name)));
     if (!value) continue;
-    settings[setting.name] = setting.list
-                                 ? std::vector<std::string>(absl::StrSplit(*value, ',', absl::SkipEmpty()))
-                                 : std::vector<std::string>{*value};
+    settings[setting.name] =
+        setting.list ? std::vector<std::string>(absl::StrSplit(*value, ',', absl::SkipEmpty()))
+                     : std::vector<std::string>{*value};
   }
   return Apply(settings, "environment", config);
 }

@@ -5,7 +5,8 @@
 // are files (keys.h).
 //
 //   flag  --idle-minutes 10      environment  LOCKSTEP_WORKER_IDLE_MINUTES=10
-//   file  idle_minutes = 10      in $XDG_CONFIG_HOME/lockstep/worker.toml, /etc/lockstep/worker.toml
+//   file  idle_minutes = 10      in $XDG_CONFIG_HOME/lockstep/worker.toml,
+//   /etc/lockstep/worker.toml
 #ifndef LOCKSTEP_WORKER_CONFIG_H_
 #define LOCKSTEP_WORKER_CONFIG_H_
 
@@ -37,7 +38,7 @@ struct WorkerConfig {
   uint32_t steps_max = 0;                    // in a lease; 0: as the coordinator likes
   bool offer_states = false;                 // upload the state at a lease's end
   absl::Duration checkpoint_every = absl::Minutes(10);  // local, so that a kill loses no more
-  absl::Duration release_after = absl::Minutes(30);     // a pause as long as this gives the lease up
+  absl::Duration release_after = absl::Minutes(30);  // a pause as long as this gives the lease up
   GuestOptions guest;
 };
 
@@ -59,7 +60,7 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 struct ConfigSources {
   Settings flags;
   Environment environment;
-  std::string user_file;    // instead of the usual one; then it must exist
+  std::string user_file;  // instead of the usual one; then it must exist
   std::string system_file = "/etc/lockstep/worker.toml";
 };
 

@@ -65,8 +65,9 @@ TEST_F(ConfigTest, FlagsOverEnvironmentOverUserOverSystem) {
 }
 
 TEST_F(ConfigTest, ListsAndFolders) {
-  User("coordinators = [\"https://a:1\", \"https://b:2\"]\nhours = \"22:00-07:00\"\n"
-       "pause_on_battery = false\nother_load_max = 0.25\n");
+  User(
+      "coordinators = [\"https://a:1\", \"https://b:2\"]\nhours = \"22:00-07:00\"\n"
+      "pause_on_battery = false\nother_load_max = 0.25\n");
   variables_["XDG_DATA_HOME"] = "/data";
   variables_["XDG_CACHE_HOME"] = "not/absolute";
   variables_["XDG_RUNTIME_DIR"] = "/run/user/1";
@@ -96,9 +97,8 @@ TEST_F(ConfigTest, WhatIsWrongIsNamed) {
            {"mirrors = [[1]]\n", "mirrors"},
            {"threads = \n", "line 1"}}) {
     User(text);
-    EXPECT_THAT(LoadConfig(Sources()),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         AllOf(HasSubstr(expected), HasSubstr("user.toml"))))
+    EXPECT_THAT(LoadConfig(Sources()), StatusIs(absl::StatusCode::kInvalidArgument,
+                                                AllOf(HasSubstr(expected), HasSubstr("user.toml"))))
         << text;
   }
 }

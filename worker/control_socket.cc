@@ -29,9 +29,9 @@ absl::StatusOr<sockaddr_un> AddressOf(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "runtime_folder: expected a path of the control socket below ", sizeof(address.sun_path),
-        " bytes; found ", path));
+    return absl::InvalidArgumentError(
+        absl::StrCat("runtime_folder: expected a path of the control socket below ",
+                     sizeof(address.sun_path), " bytes; found ", path));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;

@@ -29,9 +29,9 @@ class Coordinator {
  public:
   virtual ~Coordinator() = default;
 
-  // Who it is; before anything else. FailedPrecondition if that changed since the last time: another
-  // log under the same address is another coordinator, and what was promised by the first would not
-  // be kept by it.
+  // Who it is; before anything else. FailedPrecondition if that changed since the last time:
+  // another log under the same address is another coordinator, and what was promised by the first
+  // would not be kept by it.
   virtual absl::StatusOr<ServerInfo> Connect() = 0;
 
   virtual absl::StatusOr<v1::SubmitKeyEventResponse> SubmitKeyEvent(

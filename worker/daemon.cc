@@ -69,10 +69,9 @@ absl::Status Daemon::Open() {
   LOCKSTEP_ASSIGN_OR_RETURN(witness_, ThisWitness(config.threads));
   LOCKSTEP_ASSIGN_OR_RETURN(backend_, engine::CreateCpuBackend(config.threads));
   LOCKSTEP_ASSIGN_OR_RETURN(
-      cache_, net::ArtifactCache::Open(
-                  config.cache_folder + "/artifacts",
-                  {.bytes_max = config.disk_bytes,
-                   .disk_free_bytes_min = config.guest.disk_free_bytes_min}));
+      cache_, net::ArtifactCache::Open(config.cache_folder + "/artifacts",
+                                       {.bytes_max = config.disk_bytes,
+                                        .disk_free_bytes_min = config.guest.disk_free_bytes_min}));
   net::HttpOptions http;
   http.redirects_max = 0;
   http.ca_file = config.ca_file;
@@ -84,9 +83,8 @@ absl::Status Daemon::Open() {
   for (const std::string& address : config.coordinators) {
     Site site;
     site.address = address;
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        site.coordinator,
-        options_.connect(address, *key_, attempt_, [this] { return stop_.load(); }));
+    LOCKSTEP_ASSIGN_OR_RETURN(site.coordinator, options_.connect(address, *key_, attempt_,
+                                                                 [this] { return stop_.load(); }));
     site.backoff.emplace(options_.backoff, options_.random);
     site.due = MonotonicNow();
     sites_.push_back(std::move(site));
@@ -113,8 +111,8 @@ absl::Status Daemon::Run() {
 }
 
 Daemon::Site* Daemon::DueSite() {
-  const auto site = std::min_element(
-      sites_.begin(), sites_.end(), [](const Site& a, const Site& b) { return a.due < b.due; });
+  const auto site = std::min_element(sites_.begin(), sites_.end(),
+                                     [](const Site& a, const Site& b) { return a.due < b.due; });
   return site->due <= MonotonicNow() ? &*site : nullptr;
 }
 
@@ -144,8 +142,8 @@ absl::Status Daemon::Approach(Site& site) {
   if (lease) return RunLease(site, *lease);
   // What an earlier life left, of leases that are no more.
   SendReport report;
-  return SendOutbox(*outbox_, *site.coordinator, *site.server, *key_,
-                    [this] { return stop_.load(); }, &report);
+  return SendOutbox(
+      *outbox_, *site.coordinator, *site.server, *key_, [this] { return stop_.load(); }, &report);
 }
 
 absl::Status Daemon::TellKeys(Site& site) {
@@ -185,9 +183,9 @@ absl::StatusOr<std::optional<v1::Lease>> Daemon::Acquire(Site& site) {
   request.set_steps_max(config.steps_max);
   v1::Capabilities& capabilities = *request.mutable_capabilities();
   capabilities.set_backend_class(witness_.backend.backend_class);
-  capabilities.set_memory_bytes(
-      config.memory_bytes > 0 ? config.memory_bytes
-                              : static_cast<uint64_t>(engine::MemoryForRun().value_or(0)));
+  capabilities.set_memory_bytes(config.memory_bytes > 0
+                                    ? config.memory_bytes
+                                    : static_cast<uint64_t>(engine::MemoryForRun().value_or(0)));
   capabilities.set_disk_bytes(config.disk_bytes);
   capabilities.set_tokens_per_second(tokens_per_second_);
   if (const auto names = ListDirectory(config.cache_folder + "/runs"); names.ok()) {
@@ -203,8 +201,8 @@ absl::StatusOr<std::optional<v1::Lease>> Daemon::Acquire(Site& site) {
         WriteFileDurably(path, AsBytes(answer.lease().SerializeAsString()), 0600));
     return answer.lease();
   }
-  const absl::Duration wait = std::clamp(absl::Milliseconds(answer.retry_after_ms()),
-                                         options_.tick, absl::Hours(1));
+  const absl::Duration wait =
+      std::clamp(absl::Milliseconds(answer.retry_after_ms()), options_.tick, absl::Hours(1));
   site.due = MonotonicNow() + wait * (1 + options_.random() / 4);
   return std::optional<v1::Lease>();
 }
@@ -242,13 +240,20 @@ absl::Status Daemon::RunLease(Site& site, const v1::Lease& message) {
   Courier courier(*site.coordinator, *site.server, *outbox_, *key_, lease->begin,
                   {.lease_id = lease->id,
                    .heartbeat = lease->heartbeat,
+                   .backoff = {.first = options_.backoff.first / 5,
+                               .most = std::min(options_.backoff.most, absl::Minutes(1))},
                    .random = options_.random,
                    .stop = [this] { return stop_.load(); }});
   lease_lost_ = [&courier] { return !courier.lost().empty(); };
   given_up_ = false;
   const absl::Cleanup forget = [this] { lease_lost_ = nullptr; };
   const absl::Duration began = MonotonicNow();
-  const LeaseReport report = Replay(site, *lease, courier);
+  LeaseReport report = Replay(site, *lease, courier);
+  // Whatever an interrupt looked like from inside.
+  if (report.verdict == audit::Verdict::kInconclusive &&
+      (stop_ || given_up_ || !courier.lost().empty())) {
+    report.reason = absl::CancelledError(absl::StrCat("canceled: ", report.reason.message()));
+  }
   Count(report, *lease, MonotonicNow() - began);
   // Attestations count only while the lease is ours: it is given back after the last.
   if (!courier.Finish()) return absl::OkStatus();  // and kept here, for the next start
@@ -310,8 +315,9 @@ LeaseReport Daemon::Replay(Site& site, const WorkLease& lease, Courier& courier)
 
 absl::StatusOr<engine::MemoryChoices> Daemon::PlanMemory(const WorkLease& lease) const {
   const uint64_t cap = options_.config.memory_bytes;
-  const int64_t bytes = cap > 0 ? static_cast<int64_t>(cap)
-                                : engine::MemoryForRun().value_or(std::numeric_limits<int64_t>::max());
+  const int64_t bytes = cap > 0
+                            ? static_cast<int64_t>(cap)
+                            : engine::MemoryForRun().value_or(std::numeric_limits<int64_t>::max());
   LOCKSTEP_ASSIGN_OR_RETURN(const engine::MemoryPlan plan,
                             engine::FitMemory(lease.registration.manifest, bytes));
   return plan.choices;
@@ -370,8 +376,8 @@ std::string Daemon::PausedBecause() {
   if (user_paused_) return "asked to";
   if (failures_ >= kFailuresMax) {
     const absl::MutexLock lock(&mutex_);
-    return absl::StrCat(failures_.load(), " leases in a row came to nothing, the last because: ",
-                        last_failure_);
+    return absl::StrCat(failures_.load(),
+                        " leases in a row came to nothing, the last because: ", last_failure_);
   }
   const absl::MutexLock lock(&mutex_);
   const absl::Duration now = MonotonicNow();
@@ -402,8 +408,7 @@ void Daemon::Wait(absl::Duration duration) {
   const absl::Duration end = MonotonicNow() + duration;
   for (absl::Duration left = duration; left > absl::ZeroDuration() && !stop_;
        left = end - MonotonicNow()) {
-    std::this_thread::sleep_for(
-        absl::ToChronoNanoseconds(std::min(left, absl::Milliseconds(100))));
+    std::this_thread::sleep_for(absl::ToChronoNanoseconds(std::min(left, absl::Milliseconds(100))));
   }
 }
 
@@ -422,17 +427,17 @@ absl::Duration Daemon::SinceAlive() const {
 
 nlohmann::json Daemon::Status() const {
   const absl::MutexLock lock(&mutex_);
-  nlohmann::json out = {{"version", witness_.engine.version},
-                        {"worker_key", key_->public_key().ToHex()},
-                        {"backend_class", witness_.backend.backend_class},
-                        {"steps_attested", attested_.load()},
-                        {"leases_matched", matches_.load()},
-                        {"leases_mismatched", mismatches_.load()},
-                        {"failures_in_a_row", failures_.load()},
-                        {"tokens_per_second", tokens_per_second_.load()},
-                        {"cache_bytes", cache_->bytes()},
-                        {"outbox", {{"pending", outbox_->Pending().size()},
-                                    {"refused", outbox_->refused()}}}};
+  nlohmann::json out = {
+      {"version", witness_.engine.version},
+      {"worker_key", key_->public_key().ToHex()},
+      {"backend_class", witness_.backend.backend_class},
+      {"steps_attested", attested_.load()},
+      {"leases_matched", matches_.load()},
+      {"leases_mismatched", mismatches_.load()},
+      {"failures_in_a_row", failures_.load()},
+      {"tokens_per_second", tokens_per_second_.load()},
+      {"cache_bytes", cache_->bytes()},
+      {"outbox", {{"pending", outbox_->Pending().size()}, {"refused", outbox_->refused()}}}};
   std::string why;
   if (user_paused_) {
     why = "asked to";

@@ -58,15 +58,15 @@ struct DaemonOptions {
       std::function<bool()> interrupted)>;
   Connect connect;
   std::unique_ptr<SystemProbe> probe;
-  std::function<double()> random;               // uniform in [0, 1), from any thread
-  absl::Duration tick = absl::Seconds(1);       // how often the guest's rules are looked at
+  std::function<double()> random;          // uniform in [0, 1), from any thread
+  absl::Duration tick = absl::Seconds(1);  // how often the guest's rules are looked at
   Backoff::Options backoff = {.first = absl::Seconds(5), .most = absl::Minutes(10)};
 };
 
 class Daemon {
  public:
-  // Takes the lock, reads keys and outbox, chooses the instruction set. FailedPrecondition if another
-  // daemon has the folder; InvalidArgument for a configuration without a coordinator.
+  // Takes the lock, reads keys and outbox, chooses the instruction set. FailedPrecondition if
+  // another daemon has the folder; InvalidArgument for a configuration without a coordinator.
   static absl::StatusOr<std::unique_ptr<Daemon>> Create(DaemonOptions options);
 
   // Until Stop, or with `once` until a lease has ended. OK then; an error only if nothing can go on

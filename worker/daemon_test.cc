@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The daemon against a coordinator over gRPC and artifacts over HTTP, with a machine that is made up.
+// The daemon against a coordinator over gRPC and artifacts over HTTP, with a machine that is made
+// up.
 #include "worker/daemon.h"
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "base/encoding.h"
 #include "base/testing/status_matchers.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -29,7 +34,11 @@ using ::testing::SizeIs;
 class FakeProbe final : public SystemProbe {
  public:
   explicit FakeProbe(const std::atomic<bool>& on_battery) : on_battery_(on_battery) {}
-  MachineState Read() override { return {.on_battery = on_battery_.load()}; }
+  MachineState Read() override {
+    MachineState state;
+    state.on_battery = on_battery_.load();
+    return state;
+  }
 
  private:
   const std::atomic<bool>& on_battery_;
@@ -104,9 +113,13 @@ class DaemonTest : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
-  SmallWork work_;
-  WorkerConfig config_;
   std::atomic<bool> on_battery_{false};
+  std::atomic<bool> unplug_at_fetch_{false};  // of the first artifact
+  SmallWork work_{[this](const net::testing::HttpRequest&) {
+    if (unplug_at_fetch_) on_battery_ = true;
+    return std::optional<net::testing::HttpReply>();
+  }};
+  WorkerConfig config_;
   std::unique_ptr<Daemon> daemon_;
   std::thread thread_;
 };
@@ -184,12 +197,9 @@ TEST_F(DaemonTest, AGuestPausesAndSaysWhy) {
 
 TEST_F(DaemonTest, ALongPauseGivesTheLeaseUp) {
   config_.release_after = absl::Milliseconds(50);
-  work_.coordinator().Fail("Heartbeat", absl::UnavailableError("busy"), 0);
-  v1::Lease lease = work_.Lease(0, 4);
-  work_.coordinator().GiveLease(lease);
+  unplug_at_fetch_ = true;
+  work_.coordinator().GiveLease(work_.Lease(0, 4));
   Begin();
-  Await([&] { return work_.coordinator().CountCalls("Attest 0") > 0; }, "the first step");
-  on_battery_ = true;
   Await([&] { return work_.coordinator().CountCalls("Release 2") > 0; }, "given back");
 }
 

@@ -84,10 +84,9 @@ Finding Disk(const WorkerConfig& config, const MachineState& machine) {
   if (!machine.disk_free_bytes) {
     return {.what = "disk", .health = Health::kNotChecked, .detail = "the system does not say"};
   }
-  const std::string detail =
-      absl::StrCat(GiB(*machine.disk_free_bytes), " free, of which ",
-                   GiB(config.guest.disk_free_bytes_min), " stay so; ", GiB(config.disk_bytes),
-                   " of artifacts at most");
+  const std::string detail = absl::StrCat(GiB(*machine.disk_free_bytes), " free, of which ",
+                                          GiB(config.guest.disk_free_bytes_min), " stay so; ",
+                                          GiB(config.disk_bytes), " of artifacts at most");
   return *machine.disk_free_bytes < config.guest.disk_free_bytes_min ? Bad("disk", detail)
                                                                      : Good("disk", detail);
 }

@@ -26,8 +26,8 @@ struct DoctorSources {
   bool probe_steps = false;  // take the time of a step of each run: minutes for large ones
 };
 
-// Findings in the order of what they need of each other. Changes nothing but, with probe_steps, spill
-// files for a while.
+// Findings in the order of what they need of each other. Changes nothing but, with probe_steps,
+// spill files for a while.
 std::vector<engine::Finding> DiagnoseWorker(const DoctorSources& sources);
 
 }  // namespace lockstep::worker

@@ -71,10 +71,11 @@ absl::StatusOr<ExitCode> Doctor(const DoctorArgs& args) {
   absl::StrAppend(&text, "\nThis machine can", well ? " " : "not ", "work.");
   absl::StrAppend(&text, " The daemon ",
                   daemon.ok() ? "runs: " + daemon->value("state", std::string("?"))
-                              : std::string("does not run"), ".\n");
-  LOCKSTEP_RETURN_IF_ERROR(PrintOut(
-      args.json ? out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                : text));
+                              : std::string("does not run"),
+                  ".\n");
+  LOCKSTEP_RETURN_IF_ERROR(
+      PrintOut(args.json ? out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
+                         : text));
   return well ? kExitOk : kExitFailure;
 }
 

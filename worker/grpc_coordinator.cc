@@ -110,14 +110,14 @@ class GrpcCoordinator final : public Coordinator {
   }
   absl::StatusOr<v1::SubmitAttestationResponse> SubmitAttestation(
       const v1::SubmitAttestationRequest& request) override {
-    return CallSigned<v1::SubmitAttestationResponse>(
-        "/lockstep.v1.AuditService/SubmitAttestation", request,
-        &v1::AuditService::Stub::SubmitAttestation);
+    return CallSigned<v1::SubmitAttestationResponse>("/lockstep.v1.AuditService/SubmitAttestation",
+                                                     request,
+                                                     &v1::AuditService::Stub::SubmitAttestation);
   }
   absl::StatusOr<v1::SubmitOpeningResponse> SubmitOpening(
       const v1::SubmitOpeningRequest& request) override {
-    return CallSigned<v1::SubmitOpeningResponse>("/lockstep.v1.AuditService/SubmitOpening",
-                                                 request, &v1::AuditService::Stub::SubmitOpening);
+    return CallSigned<v1::SubmitOpeningResponse>("/lockstep.v1.AuditService/SubmitOpening", request,
+                                                 &v1::AuditService::Stub::SubmitOpening);
   }
   absl::StatusOr<v1::OfferStateResponse> OfferState(const v1::OfferStateRequest& request) override {
     return CallSigned<v1::OfferStateResponse>("/lockstep.v1.AuditService/OfferState", request,
@@ -219,9 +219,9 @@ absl::StatusOr<ServerInfo> GrpcCoordinator::Connect() {
   SetServerTime(response.server_time_ms());
   const absl::MutexLock lock(&mutex_);
   if (info_ && (info_->origin != info.origin || info_->log_key != info.log_key)) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(options_.address, ": expected the log ", info_->log_key.ToText(),
-                     " as before; found ", info.log_key.ToText()));
+    return absl::FailedPreconditionError(absl::StrCat(options_.address, ": expected the log ",
+                                                      info_->log_key.ToText(), " as before; found ",
+                                                      info.log_key.ToText()));
   }
   info_ = info;
   return info;

@@ -20,9 +20,9 @@ namespace lockstep::worker {
 struct GrpcCoordinatorOptions {
   // "https://host:port", or "http://host:port" of this machine only.
   std::string address;
-  std::string ca_file = {};  // certificates to trust, PEM; empty: the system's
-  std::string attempt_id;  // 16 bytes
-  int tries_max = 5;       // of a call that is UNAVAILABLE
+  std::string ca_file = {};                     // certificates to trust, PEM; empty: the system's
+  std::string attempt_id;                       // 16 bytes
+  int tries_max = 5;                            // of a call that is UNAVAILABLE
   absl::Duration deadline = absl::Seconds(20);  // of each try
   Backoff::Options backoff = {};
   std::function<bool()> interrupted = nullptr;  // asked between tries and while waiting

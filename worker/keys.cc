@@ -130,9 +130,8 @@ absl::StatusOr<std::vector<std::string>> KeyFolder::Entries() const {
   std::vector<std::string> entries;
   for (const std::string& name : names) {
     if (!absl::EndsWith(name, ".json")) continue;
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        std::string entry,
-        ReadFile(absl::StrCat(folder, "/", name), audit::kLogEntryBytesMax));
+    LOCKSTEP_ASSIGN_OR_RETURN(std::string entry,
+                              ReadFile(absl::StrCat(folder, "/", name), audit::kLogEntryBytesMax));
     entries.push_back(std::move(entry));
   }
   return entries;

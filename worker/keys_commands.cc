@@ -81,9 +81,9 @@ absl::StatusOr<ExitCode> Show(const KeysArgs& args) {
 absl::StatusOr<ExitCode> Certify(const KeysArgs& args) {
   LOCKSTEP_ASSIGN_OR_RETURN(const WorkerConfig config, args.config->Load());
   LOCKSTEP_ASSIGN_OR_RETURN(const KeyFolder keys, OpenKeys(config));
-  LOCKSTEP_ASSIGN_OR_RETURN(const Ed25519PrivateKey key,
-                            args.operator_key.empty() ? keys.Operator()
-                                                      : Ed25519PrivateKey::Load(args.operator_key));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const Ed25519PrivateKey key,
+      args.operator_key.empty() ? keys.Operator() : Ed25519PrivateKey::Load(args.operator_key));
   LOCKSTEP_RETURN_IF_ERROR(keys.Certify(key, args.hardware));
   LOCKSTEP_RETURN_IF_ERROR(PrintKeys(keys, args.json));
   return kExitOk;
@@ -98,8 +98,9 @@ absl::StatusOr<ExitCode> Rotate(const KeysArgs& args) {
                             Outbox::Open(config.data_folder + "/outbox"));
   if (const size_t pending = outbox->Pending().size(); pending > 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        pending, " attestations under the old key are not sent yet, and would not be taken after "
-                 "it has ended: run the daemon until they are"));
+        pending,
+        " attestations under the old key are not sent yet, and would not be taken after "
+        "it has ended: run the daemon until they are"));
   }
   LOCKSTEP_RETURN_IF_ERROR(keys.RotateWorker());
   LOCKSTEP_RETURN_IF_ERROR(PrintKeys(keys, args.json));
@@ -111,9 +112,9 @@ absl::StatusOr<ExitCode> Revoke(const KeysArgs& args) {
   LOCKSTEP_ASSIGN_OR_RETURN(const KeyFolder keys, OpenKeys(config));
   LOCKSTEP_ASSIGN_OR_RETURN(const Ed25519PublicKey key, Ed25519PublicKey::FromHex(args.key),
                             "--key");
-  LOCKSTEP_ASSIGN_OR_RETURN(const Ed25519PrivateKey signer,
-                            args.with.empty() ? keys.Operator()
-                                              : Ed25519PrivateKey::Load(args.with));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const Ed25519PrivateKey signer,
+      args.with.empty() ? keys.Operator() : Ed25519PrivateKey::Load(args.with));
   LOCKSTEP_RETURN_IF_ERROR(keys.Revoke(signer, key, args.reason));
   // At once, to all: a daemon tells it only when it starts.
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> entries, keys.Entries());
@@ -142,8 +143,8 @@ void AddKeysCommands(CLI::App& app, Action* chosen) {
     command->callback([args, chosen, run] { *chosen = [args, run] { return run(*args); }; });
     return std::pair{command, args.get()};
   };
-  const auto [init, init_args] =
-      add("init", "Makes the worker's key, and on an operator's first machine the operator's.", Init);
+  const auto [init, init_args] = add(
+      "init", "Makes the worker's key, and on an operator's first machine the operator's.", Init);
   init->add_option("--operator", init_args->name, "the operator's public name");
   init->add_option("--contact", init_args->contact, "a public address of the operator");
   init->add_option("--revocation-key", init_args->revocation,
@@ -159,9 +160,10 @@ void AddKeysCommands(CLI::App& app, Action* chosen) {
   const auto [revoke, revoke_args] =
       add("revoke", "Ends a key; of an operator's key, all its workers' too.", Revoke);
   revoke->add_option("--key", revoke_args->key, "public key, in hexadecimal")->required();
-  revoke->add_option("--with", revoke_args->with,
-                     "file of the key that signs: the operator's (if not given), its revocation key, "
-                     "or the key itself");
+  revoke->add_option(
+      "--with", revoke_args->with,
+      "file of the key that signs: the operator's (if not given), its revocation key, "
+      "or the key itself");
   revoke->add_option("--reason", revoke_args->reason, "for the public")->required();
 }
 

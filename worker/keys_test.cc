@@ -49,8 +49,7 @@ TEST_F(KeysTest, OperatorThenWorkerAreSignedByWhoMust) {
   const audit::LogEntry second = Parse(entries[1]);
   EXPECT_TRUE(second.IsSignedBy(operator_key.public_key()));
   EXPECT_TRUE(second.IsSignedBy(keys_.Worker()->public_key()));
-  const auto& event =
-      std::get<audit::WorkerEvent>(std::get<audit::KeyEvent>(second.payload()));
+  const auto& event = std::get<audit::WorkerEvent>(std::get<audit::KeyEvent>(second.payload()));
   EXPECT_EQ(event.hardware, "a machine");
   // A second operator is refused before anything is made.
   EXPECT_THAT(keys_.InitOperator("other", "", temporary_ / "other.key"),
@@ -71,8 +70,7 @@ TEST_F(KeysTest, ARotationIsSignedByBothAndFinishesWhatWasCutOff) {
   ASSERT_THAT(keys_.InitWorker(), IsOk());
   const Ed25519PublicKey old_key = keys_.Worker()->public_key();
   // As a kill leaves it once the new key is on the disk.
-  const Ed25519PrivateKey next =
-      Ed25519PrivateKey::Create(keys_.WorkerPath() + ".next").value();
+  const Ed25519PrivateKey next = Ed25519PrivateKey::Create(keys_.WorkerPath() + ".next").value();
   ASSERT_THAT(keys_.RotateWorker(), IsOk());
   EXPECT_EQ(keys_.Worker()->public_key(), next.public_key());
   const std::vector<std::string> entries = keys_.Entries().value();

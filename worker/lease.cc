@@ -62,8 +62,8 @@ absl::Status ReadStart(const v1::StartState& start, WorkLease* out) {
     LeaseFile& read = out->start_files.emplace_back();
     read.name = file.name();
     read.bytes = file.size();
-    LOCKSTEP_ASSIGN_OR_RETURN(read.sha256, Digest::FromBytes(AsBytes(file.sha256())), "lease: ",
-                              read.name);
+    LOCKSTEP_ASSIGN_OR_RETURN(read.sha256, Digest::FromBytes(AsBytes(file.sha256())),
+                              "lease: ", read.name);
     LOCKSTEP_RETURN_IF_ERROR(ReadMirrors(file, &read.mirrors));
   }
   if (!awaited.empty()) return Bad("start", *awaited.begin(), "nothing of that name");
@@ -76,9 +76,9 @@ absl::Status ReadRecords(const v1::Lease& lease, WorkLease* out) {
     return Bad("records", absl::StrCat(count), absl::StrCat(lease.records_size()));
   }
   for (uint64_t i = 0; i < count; ++i) {
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        const audit::LogEntry entry,
-        audit::LogEntry::Parse(lease.records(static_cast<int>(i))), "lease: record ", i);
+    LOCKSTEP_ASSIGN_OR_RETURN(const audit::LogEntry entry,
+                              audit::LogEntry::Parse(lease.records(static_cast<int>(i))),
+                              "lease: record ", i);
     const auto* const record = std::get_if<audit::PublishedRecord>(&entry.payload());
     if (record == nullptr || record->run_id != out->run_id ||
         record->record.step != out->start_step + i) {
@@ -86,8 +86,8 @@ absl::Status ReadRecords(const v1::Lease& lease, WorkLease* out) {
                  "another entry");
     }
     if (i > 0 && record->record.previous_chain != audit::ChainAfter(out->records.back())) {
-      return Bad("records", "an unbroken chain", absl::StrCat("a break before step ",
-                                                              record->record.step));
+      return Bad("records", "an unbroken chain",
+                 absl::StrCat("a break before step ", record->record.step));
     }
     out->records.push_back(record->record);
   }
@@ -109,8 +109,8 @@ absl::StatusOr<WorkLease> ReadLease(const v1::Lease& lease) {
   if (out.id.size() != 16) return Bad("id", "16 bytes", absl::StrCat(out.id.size()));
   LOCKSTEP_ASSIGN_OR_RETURN(out.nonce, Digest::FromBytes(AsBytes(lease.nonce())), "lease: nonce");
   LOCKSTEP_ASSIGN_OR_RETURN(out.run_id, Digest::FromBytes(AsBytes(lease.run_id())), "lease: run");
-  LOCKSTEP_ASSIGN_OR_RETURN(const audit::LogEntry run,
-                            audit::LogEntry::Parse(lease.run_envelope()), "lease: run");
+  LOCKSTEP_ASSIGN_OR_RETURN(const audit::LogEntry run, audit::LogEntry::Parse(lease.run_envelope()),
+                            "lease: run");
   const auto* const registration = std::get_if<audit::RunRegistration>(&run.payload());
   if (registration == nullptr || audit::RunIdOf(registration->manifest) != out.run_id) {
     return Bad("run", "the registration of the run", "another entry");

@@ -33,9 +33,9 @@ struct WorkLease {
   audit::RunRegistration registration;
   uint64_t begin = 0;  // steps to attest: [begin, end)
   uint64_t end = 0;
-  uint64_t start_step = 0;              // before which the state stands that it starts from
-  std::vector<LeaseFile> start_files;   // that state's checkpoint; none: the initial state
-  std::vector<std::string> mirrors;     // of the run's other artifacts, likewise
+  uint64_t start_step = 0;                 // before which the state stands that it starts from
+  std::vector<LeaseFile> start_files;      // that state's checkpoint; none: the initial state
+  std::vector<std::string> mirrors;        // of the run's other artifacts, likewise
   std::vector<audit::StepRecord> records;  // of the steps from start_step to end, their chain whole
   absl::Duration heartbeat;
   absl::Duration lifetime;
@@ -51,8 +51,8 @@ inline constexpr uint64_t kLeaseStepsMax = uint64_t{1} << 16;
 // Untrusted input. DataLoss names what was expected and what was found.
 //
 // The run's registration must be signed by its trainer and have this run's id. Records are not held
-// to the trainer's signature: an attestation names its record by digest, and what the trainer did not
-// sign is worth nothing in the log, whatever is said of it. Coordinators make use of that, with
+// to the trainer's signature: an attestation names its record by digest, and what the trainer did
+// not sign is worth nothing in the log, whatever is said of it. Coordinators make use of that, with
 // records that are false on purpose, to find workers who do not look.
 absl::StatusOr<WorkLease> ReadLease(const v1::Lease& lease);
 

@@ -59,12 +59,8 @@ TEST(Lease, WhatIsWrongIsRefused) {
       {"heartbeat", [](v1::Lease* l) { l->set_lifetime_ms(-1); }},
       {"start", [](v1::Lease* l) { l->mutable_start()->clear_files(); }},
       {"start", [](v1::Lease* l) { l->mutable_start()->mutable_files()->RemoveLast(); }},
-      {"start",
-       [](v1::Lease* l) { l->mutable_start()->mutable_files(0)->set_name("../../key"); }},
-      {"start",
-       [](v1::Lease* l) {
-         *l->mutable_start()->mutable_files(0) = l->start().files(1);
-       }},
+      {"start", [](v1::Lease* l) { l->mutable_start()->mutable_files(0)->set_name("../../key"); }},
+      {"start", [](v1::Lease* l) { *l->mutable_start()->mutable_files(0) = l->start().files(1); }},
       {"size", [](v1::Lease* l) { l->mutable_start()->mutable_files(0)->set_size(0); }},
       {"", [](v1::Lease* l) { l->mutable_start()->mutable_files(0)->set_sha256("x"); }},
       {"mirror",
@@ -79,9 +75,8 @@ TEST(Lease, WhatIsWrongIsRefused) {
     v1::Lease lease = work.Lease(2, 4, /*from_state=*/true);
     change(&lease);
     EXPECT_THAT(ReadLease(lease),
-                ::testing::AnyOf(
-                    StatusIs(absl::StatusCode::kDataLoss, HasSubstr(expected)),
-                    StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(expected))))
+                ::testing::AnyOf(StatusIs(absl::StatusCode::kDataLoss, HasSubstr(expected)),
+                                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(expected))))
         << expected;
   }
 }

@@ -44,8 +44,7 @@ absl::StatusOr<WorkerConfig> ConfigOptions::Load() const {
 }
 
 absl::Status PrintOut(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
-      std::fflush(stdout) != 0) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0) {
     return absl::ErrnoToStatus(errno, "cannot write to standard output");
   }
   return absl::OkStatus();

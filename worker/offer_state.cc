@@ -18,9 +18,8 @@
 
 namespace lockstep::worker {
 
-absl::Status OfferState(Coordinator& coordinator, const ServerInfo& server,
-                        net::HttpClient& client, const Ed25519PrivateKey& key,
-                        const std::string& folder) {
+absl::Status OfferState(Coordinator& coordinator, const ServerInfo& server, net::HttpClient& client,
+                        const Ed25519PrivateKey& key, const std::string& folder) {
   LOCKSTEP_ASSIGN_OR_RETURN(const audit::CheckpointManifest manifest,
                             engine::ReadCheckpointManifest(folder));
   const std::string manifest_path = absl::StrCat(folder, "/", audit::kCheckpointManifestFile);
@@ -55,8 +54,9 @@ absl::Status OfferState(Coordinator& coordinator, const ServerInfo& server,
       .address = std::string(address),
       .audience = server.origin,
       .signer = {.key = key.public_key().bytes,
-                 .sign = [&key](ByteSpan bytes)
-                     -> absl::StatusOr<std::array<uint8_t, 64>> { return key.Sign(bytes); }}};
+                 .sign = [&key](ByteSpan bytes) -> absl::StatusOr<std::array<uint8_t, 64>> {
+                   return key.Sign(bytes);
+                 }}};
   for (const std::string& wanted : answer.upload()) {
     const auto file = std::find_if(files.begin(), files.end(), [&](const auto& candidate) {
       return AsChars(candidate.sha256.bytes) == wanted;
@@ -65,8 +65,8 @@ absl::Status OfferState(Coordinator& coordinator, const ServerInfo& server,
       return absl::DataLossError(absl::StrCat(
           server.origin, ": expected to be asked for files of the state; found another digest"));
     }
-    LOCKSTEP_RETURN_IF_ERROR(net::UploadArtifact(client, options, file->sha256,
-                                                 absl::StrCat(folder, "/", file->name)));
+    LOCKSTEP_RETURN_IF_ERROR(
+        net::UploadArtifact(client, options, file->sha256, absl::StrCat(folder, "/", file->name)));
   }
   return absl::OkStatus();
 }

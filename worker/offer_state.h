@@ -16,9 +16,8 @@ namespace lockstep::worker {
 
 // folder: a whole checkpoint. Uploads what the coordinator asks for of its files, and nothing else.
 // Errors of the call and of net::UploadArtifact; again later is fine.
-absl::Status OfferState(Coordinator& coordinator, const ServerInfo& server,
-                        net::HttpClient& client, const Ed25519PrivateKey& key,
-                        const std::string& folder);
+absl::Status OfferState(Coordinator& coordinator, const ServerInfo& server, net::HttpClient& client,
+                        const Ed25519PrivateKey& key, const std::string& folder);
 
 }  // namespace lockstep::worker
 

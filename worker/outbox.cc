@@ -64,8 +64,8 @@ absl::StatusOr<OutboxItem> ParseItem(absl::string_view text, const std::string& 
   item.run_id = reader.Sha256Digest("run");
   item.step = static_cast<uint64_t>(reader.Integer("step", 0, kJsonIntegerMax));
   item.lease_id = decode("leaseId", HexDecode(reader.String("leaseId", kTextBytesMax)));
-  item.envelope = decode(
-      "envelope", Base64Decode(reader.String("envelope", 2 * audit::kLogEntryBytesMax)));
+  item.envelope =
+      decode("envelope", Base64Decode(reader.String("envelope", 2 * audit::kLogEntryBytesMax)));
   item.nonce = reader.Sha256Digest("nonce");
   item.openings = static_cast<int>(reader.Integer("openings", 0, audit::kQuorumOpeningsMax));
   for (const nlohmann::json& leaf : reader.Array("leaves", kLeavesMax)) {
@@ -141,8 +141,8 @@ absl::Status Outbox::Add(const OutboxItem& item) {
   const std::string key = KeyOf(item.origin, item.run_id, item.step);
   const absl::MutexLock lock(&mutex_);
   if (known_.contains(key)) {
-    return absl::AlreadyExistsError(absl::StrCat("step ", item.step, " of run ",
-                                                 item.run_id.ToHex(), " was attested before"));
+    return absl::AlreadyExistsError(
+        absl::StrCat("step ", item.step, " of run ", item.run_id.ToHex(), " was attested before"));
   }
   LOCKSTEP_RETURN_IF_ERROR(WriteFileDurably(PathOf(next_), AsBytes(text), 0600));
   known_.insert(key);
@@ -196,12 +196,11 @@ absl::Status Outbox::Finish(uint64_t number) {
 
 absl::Status Outbox::Refuse(uint64_t number, absl::string_view reason) {
   LOCKSTEP_ASSIGN_OR_RETURN(const OutboxItem item, Read(number));
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const std::string text,
-      CanonicalJson({{"envelope", Base64Encode(AsBytes(item.envelope))},
-                     {"leaseId", HexEncode(AsBytes(item.lease_id))},
-                     {"origin", item.origin},
-                     {"reason", std::string(reason)}}));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string text,
+                            CanonicalJson({{"envelope", Base64Encode(AsBytes(item.envelope))},
+                                           {"leaseId", HexEncode(AsBytes(item.lease_id))},
+                                           {"origin", item.origin},
+                                           {"reason", std::string(reason)}}));
   LOCKSTEP_RETURN_IF_ERROR(WriteFileDurably(
       absl::StrCat(folder_, "/refused/", KeyOf(item.origin, item.run_id, item.step), "-",
                    HexEncode(AsBytes(item.lease_id)), ".json"),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the worker has signed and a coordinator has not acknowledged, on disk: an attestation is here
-// before anyone hears of it, with the transcript leaves that it may be asked to open, and leaves
-// when it and its openings are in the log. Nothing signed is lost by a kill, and a step
-// that the log has an attestation of is known here for ever. Sending is outbox_sender.h's.
+// What the worker has signed and a coordinator has not acknowledged, on disk: an attestation is
+// here before anyone hears of it, with the transcript leaves that it may be asked to open, and
+// leaves when it and its openings are in the log. Nothing signed is lost by a kill, and a step that
+// the log has an attestation of is known here for ever. Sending is outbox_sender.h's.
 //
 //   pending/00000012.json              to be sent, in this order
 //   receipts/<run>-<step>-<log>.proof  acknowledged: the log's promise, as a C2SP tlog-proof

@@ -28,8 +28,9 @@ bool IsFinal(const absl::Status& status) {
   const std::string reason = rpc::ReasonOf(status);
   if (reason.empty() || absl::IsUnavailable(status) || absl::IsCancelled(status)) return false;
   // These are of the request or of the key at the moment; the operator can mend them.
-  for (const char* passing : {"INTERNAL", "NO_ANSWER", "CLOCK_SKEW", "REQUEST_ID_REUSED",
-                              "SIGNATURE_INVALID", "KEY_UNKNOWN", "UNKNOWN_KEY", "KEY_IN_USE", "QUOTA_EXCEEDED"}) {
+  for (const char* passing :
+       {"INTERNAL", "NO_ANSWER", "CLOCK_SKEW", "REQUEST_ID_REUSED", "SIGNATURE_INVALID",
+        "KEY_UNKNOWN", "UNKNOWN_KEY", "KEY_IN_USE", "QUOTA_EXCEEDED"}) {
     if (reason == passing) return false;
   }
   return true;
@@ -38,9 +39,9 @@ bool IsFinal(const absl::Status& status) {
 absl::Status CheckReceipt(const v1::Receipt& receipt, const Digest& leaf_hash,
                           const audit::NoteKey& log_key) {
   if (receipt.leaf_hash() != AsChars(leaf_hash.bytes)) {
-    return absl::DataLossError(
-        absl::StrCat("receipt: expected that of the entry ", leaf_hash.ToHex(), "; found that of ",
-                     HexEncode(AsBytes(receipt.leaf_hash()))));
+    return absl::DataLossError(absl::StrCat("receipt: expected that of the entry ",
+                                            leaf_hash.ToHex(), "; found that of ",
+                                            HexEncode(AsBytes(receipt.leaf_hash()))));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const audit::LogProof proof, audit::ParseLogProof(receipt.proof()),
                             "receipt");
@@ -83,8 +84,8 @@ class Sender {
     if (!answer->challenge().empty()) {
       Ed25519Signature challenge;
       if (answer->challenge().size() != challenge.size()) {
-        return absl::DataLossError(absl::StrCat("challenge: expected 64 bytes; found ",
-                                                answer->challenge().size()));
+        return absl::DataLossError(
+            absl::StrCat("challenge: expected 64 bytes; found ", answer->challenge().size()));
       }
       std::memcpy(challenge.data(), answer->challenge().data(), challenge.size());
       if (!audit::VerifyChallenge(server_.log_key.key, leaf_hash, challenge)) {
@@ -118,8 +119,7 @@ class Sender {
       return Refused(number, answer.status());
     }
     LOCKSTEP_RETURN_IF_ERROR(CheckReceipt(
-        answer->receipt(),
-        MerkleLeafHash(AsBytes(request.envelopes(request.envelopes_size() - 1))),
+        answer->receipt(), MerkleLeafHash(AsBytes(request.envelopes(request.envelopes_size() - 1))),
         server_.log_key));
     return true;
   }
@@ -128,8 +128,8 @@ class Sender {
   absl::StatusOr<bool> Refused(uint64_t number, const absl::Status& status) {
     if (!IsFinal(status)) return status;
     LOCKSTEP_LOG_WARNING("attestation {} is refused by {}: {}", number, server_.origin, status);
-    LOCKSTEP_RETURN_IF_ERROR(outbox_.Refuse(
-        number, absl::StrCat(rpc::ReasonOf(status), ": ", status.message())));
+    LOCKSTEP_RETURN_IF_ERROR(
+        outbox_.Refuse(number, absl::StrCat(rpc::ReasonOf(status), ": ", status.message())));
     ++report_->refused;
     return false;
   }

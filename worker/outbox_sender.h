@@ -19,11 +19,11 @@ struct SendReport {
   int refused = 0;
 };
 
-// Sends what is there for this coordinator's log, in order, and stops at the first that has to wait:
-// Unavailable, Cancelled (`stop` says so), or DataLoss, for an answer that is not what it must be: a
-// receipt whose proof does not hold or that is of another entry, a challenge that is not the log
-// key's. Then the item stays. What the coordinator refuses for good is put away with its reason.
-// Each step of it may be done again after a kill.
+// Sends what is there for this coordinator's log, in order, and stops at the first that has to
+// wait: Unavailable, Cancelled (`stop` says so), or DataLoss, for an answer that is not what it
+// must be: a receipt whose proof does not hold or that is of another entry, a challenge that is not
+// the log key's. Then the item stays. What the coordinator refuses for good is put away with its
+// reason. Each step of it may be done again after a kill.
 absl::Status SendOutbox(Outbox& outbox, Coordinator& coordinator, const ServerInfo& server,
                         const Ed25519PrivateKey& key, const std::function<bool()>& stop,
                         SendReport* report);

@@ -46,8 +46,8 @@ class LeaseReplayer {
     std::vector<std::string> mirrors = lease_.mirrors;
     mirrors.insert(mirrors.end(), setting_.mirrors.begin(), setting_.mirrors.end());
     LOCKSTEP_ASSIGN_OR_RETURN(
-        options.start, setting_.folder.FetchStart(lease_, next, setting_.cache, setting_.client,
-                                                  mirrors));
+        options.start,
+        setting_.folder.FetchStart(lease_, next, setting_.cache, setting_.client, mirrors));
     options.corpus = setting_.folder.Corpus(mirrors, setting_.client.options());
     options.memory = setting_.memory;
     options.spill_folder = setting_.folder.spill_folder();
@@ -59,9 +59,8 @@ class LeaseReplayer {
         setting_.backend, setting_.folder.run(), lease_.records, options,
         {.interrupted = hooks_.interrupted,
          .started = [&](const engine::StartPoint&) { begun_ = true; },
-         .stepped =
-             [&](const engine::StepResult& result, const audit::Difference* difference,
-                 engine::TrainState& state) { return Stepped(result, difference, state); },
+         .stepped = [&](const engine::StepResult& result, const audit::Difference* difference,
+                        engine::TrainState& state) { return Stepped(result, difference, state); },
          .canceled = [&](engine::TrainState& state) { Save(state); }});
     if (!begun_ && absl::IsDataLoss(replay.reason) && !options.start->checkpoint.empty()) {
       const bool ours = options.start->step != lease_.start_step || lease_.start_files.empty();
@@ -79,10 +78,9 @@ class LeaseReplayer {
     if (replay.verdict == audit::Verdict::kInconclusive) return replay.reason;
     if (replay.verdict == audit::Verdict::kMismatch && !attested_mismatch_) {
       const audit::Difference& d = *replay.difference;
-      return absl::FailedPreconditionError(
-          absl::StrCat("step ", d.step, " differs before the lease's first step ", lease_.begin,
-                       ": ", d.field, " ", d.place, ": expected ", d.expected, "; found ",
-                       d.found));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "step ", d.step, " differs before the lease's first step ", lease_.begin, ": ", d.field,
+          " ", d.place, ": expected ", d.expected, "; found ", d.found));
     }
     LOCKSTEP_RETURN_IF_ERROR(failure_);  // of the outbox: the mismatch is not signed
     report_->verdict = replay.verdict;

@@ -52,9 +52,9 @@ struct ReplayLeaseHooks {
 
 struct LeaseReport {
   audit::Verdict verdict = audit::Verdict::kInconclusive;
-  uint64_t attested = 0;     // steps, by this call
-  uint64_t next_step = 0;    // that would come now
-  absl::Status reason;       // of an inconclusive one; Cancelled: interrupted
+  uint64_t attested = 0;   // steps, by this call
+  uint64_t next_step = 0;  // that would come now
+  absl::Status reason;     // of an inconclusive one; Cancelled: interrupted
   std::optional<audit::Difference> difference;
   bool state_kept = false;  // that at the lease's end is in the folder, whole
 };
@@ -64,7 +64,8 @@ struct LeaseReport {
 // that is not the state of the published chain, is no step to attest: inconclusive, and the reason
 // says which.
 //
-// A state that was saved here and does not load is dropped, and the replay begins at the lease's own.
+// A state that was saved here and does not load is dropped, and the replay begins at the lease's
+// own.
 LeaseReport ReplayLease(const ReplaySetting& setting, const WorkLease& lease,
                         const ReplayLeaseHooks& hooks);
 

@@ -67,11 +67,10 @@ class ReplayLeaseTest : public ::testing::Test {
   }
   // What the log makes of the outbox.
   audit::StepState Deliver(uint64_t step) {
-    const auto coordinator =
-        ConnectGrpc(work_.key(), {.address = work_.coordinator().address(),
-                                  .attempt_id = std::string(16, 'a'),
-                                  .tries_max = 1})
-            .value();
+    const auto coordinator = ConnectGrpc(work_.key(), {.address = work_.coordinator().address(),
+                                                       .attempt_id = std::string(16, 'a'),
+                                                       .tries_max = 1})
+                                 .value();
     SendReport report;
     const absl::Status status = SendOutbox(*outbox_, *coordinator, coordinator->Connect().value(),
                                            work_.key(), nullptr, &report);
@@ -179,8 +178,7 @@ TEST_F(ReplayLeaseTest, AStateOfOurOwnThatIsDamagedIsDoneWithout) {
 }
 
 TEST_F(ReplayLeaseTest, StatesAreSavedOnTheWayAndOnlyTheLastIsKept) {
-  const LeaseReport report =
-      Replay(work_.Lease(0, 4), absl::ZeroDuration(), /*keep_last=*/true);
+  const LeaseReport report = Replay(work_.Lease(0, 4), absl::ZeroDuration(), /*keep_last=*/true);
   ASSERT_EQ(report.verdict, audit::Verdict::kMatch) << report.reason;
   EXPECT_TRUE(report.state_kept);
   const auto run = engine::RunFolder::Open(RunPath());

@@ -123,15 +123,15 @@ std::string StatusText(const nlohmann::json& status) {
     const auto next = lease->value("next_step", uint64_t{0});
     const auto end = lease->value("end_step", uint64_t{0});
     absl::StrAppend(&text, "lease       run ", lease->value("run", "").substr(0, 16), ", steps ",
-                    begin, " to ", end - 1, ", ", next - std::min(begin, next), " of ",
-                    end - begin, " done\n");
+                    begin, " to ", end - 1, ", ", next - std::min(begin, next), " of ", end - begin,
+                    " done\n");
   }
   absl::StrAppend(&text, "attested    ", status.value("steps_attested", uint64_t{0}),
                   " steps; leases: ", status.value("leases_matched", uint64_t{0}), " matched, ",
                   status.value("leases_mismatched", uint64_t{0}), " mismatched\n");
   if (const auto outbox = status.find("outbox"); outbox != status.end()) {
-    absl::StrAppend(&text, "outbox      ", outbox->value("pending", uint64_t{0}),
-                    " to send, ", outbox->value("refused", uint64_t{0}), " refused\n");
+    absl::StrAppend(&text, "outbox      ", outbox->value("pending", uint64_t{0}), " to send, ",
+                    outbox->value("refused", uint64_t{0}), " refused\n");
   }
   for (const nlohmann::json& site : status.value("coordinators", nlohmann::json::array())) {
     absl::StrAppend(&text, "coordinator ", site.value("address", ""));
@@ -148,19 +148,19 @@ absl::StatusOr<ExitCode> Control(const ControlArgs& args) {
   LOCKSTEP_ASSIGN_OR_RETURN(const nlohmann::json status,
                             AskDaemon(config.runtime_folder, {{"command", args.word}}));
   LOCKSTEP_RETURN_IF_ERROR(PrintOut(
-      args.json
-          ? status.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-          : StatusText(status)));
+      args.json ? status.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
+                : StatusText(status)));
   return kExitOk;
 }
 
 }  // namespace
 
 void AddRunCommand(CLI::App& app, Action* chosen) {
-  CLI::App* const command = app.add_subcommand(
-      "run",
-      "Asks the coordinators for work and does it, until it is told to stop. Exit codes: 0; 3 with\n"
-      "--once if its lease ended in a mismatch; 130 if a signal ended it.");
+  CLI::App* const command =
+      app.add_subcommand("run",
+                         "Asks the coordinators for work and does it, until it is told to stop. "
+                         "Exit codes: 0; 3 with\n"
+                         "--once if its lease ended in a mismatch; 130 if a signal ended it.");
   const auto args = std::make_shared<RunArgs>();
   args->config = std::make_unique<ConfigOptions>(*command);
   command->add_flag("--once", args->once, "end after one lease");

@@ -57,8 +57,7 @@ class LinuxProbe final : public SystemProbe {
     if (::statvfs(options_.disk_folder.c_str(), &disk) == 0) {
       state.disk_free_bytes = uint64_t{disk.f_bavail} * disk.f_frsize;
     }
-    const absl::CivilSecond local =
-        absl::ToCivilSecond(options_.clock->Now(), options_.time_zone);
+    const absl::CivilSecond local = absl::ToCivilSecond(options_.clock->Now(), options_.time_zone);
     state.minute_of_day = local.hour() * 60 + local.minute();
     return state;
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the machine says of itself, for the guest's rules; and how a guest makes itself small. Linux.
+// What the machine says of itself, for the guest's rules; and how a guest makes itself small.
+// Linux.
 #ifndef LOCKSTEP_WORKER_SYSTEM_PROBE_H_
 #define LOCKSTEP_WORKER_SYSTEM_PROBE_H_
 

@@ -72,9 +72,9 @@ TEST_F(SystemProbeTest, LoadIsThatOfOthers) {
   const std::unique_ptr<SystemProbe> probe = Make();
   const double second = static_cast<double>(sysconf(_SC_CLK_TCK));
   const auto stat = [&](double user, double idle) {
-    WriteBytes(root_ / "proc/stat",
-               "cpu  " + std::to_string(user * second) + " 0 0 " + std::to_string(idle * second) +
-                   " 0 0 0 0 0 0\ncpu0 1 2 3\n");
+    WriteBytes(root_ / "proc/stat", "cpu  " + std::to_string(user * second) + " 0 0 " +
+                                        std::to_string(idle * second) +
+                                        " 0 0 0 0 0 0\ncpu0 1 2 3\n");
   };
   stat(100, 100);
   EXPECT_EQ(probe->Read().other_load, std::nullopt);

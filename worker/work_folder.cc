@@ -63,14 +63,14 @@ absl::StatusOr<engine::StartPoint> WorkFolder::FetchStart(
     net::FetchOptions options;
     options.mirrors = file.mirrors;
     options.mirrors.insert(options.mirrors.end(), mirrors.begin(), mirrors.end());
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        net::ArtifactCache::Pin pin,
-        cache.Get(file.sha256, file.bytes,
-                  [&](const std::string& path) {
-                    return net::FetchArtifact(
-                        client, options, {.sha256 = file.sha256, .bytes = file.bytes}, path);
-                  }),
-        file.name);
+    LOCKSTEP_ASSIGN_OR_RETURN(net::ArtifactCache::Pin pin,
+                              cache.Get(file.sha256, file.bytes,
+                                        [&](const std::string& path) {
+                                          return net::FetchArtifact(
+                                              client, options,
+                                              {.sha256 = file.sha256, .bytes = file.bytes}, path);
+                                        }),
+                              file.name);
     pins.push_back(std::move(pin));
   }
   const std::string path = run_.CheckpointPath(lease.start_step);

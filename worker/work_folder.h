@@ -30,8 +30,8 @@ namespace lockstep::worker {
 
 class WorkFolder {
  public:
-  // Makes what is missing under `root`. Of a folder that was cut off in the making, or whose run.json
-  // is damaged, nothing is kept.
+  // Makes what is missing under `root`. Of a folder that was cut off in the making, or whose
+  // run.json is damaged, nothing is kept.
   static absl::StatusOr<WorkFolder> Open(const std::string& root, const WorkLease& lease);
 
   const engine::RunFolder& run() const { return run_; }

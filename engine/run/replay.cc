@@ -60,9 +60,8 @@ class Replayer {
       const bool match = !report_->difference;
       if (!match) Locate(*published, result, *state, step->layout().table());
       const absl::Status heard =
-          hooks_.stepped
-              ? hooks_.stepped(result, match ? nullptr : &*report_->difference, *state)
-              : absl::OkStatus();
+          hooks_.stepped ? hooks_.stepped(result, match ? nullptr : &*report_->difference, *state)
+                         : absl::OkStatus();
       if (!match) return Verdict::kMismatch;
       ++report_->matched;
       LOCKSTEP_RETURN_IF_ERROR(heard);

@@ -245,11 +245,11 @@ class FakeCoordinator final : public v1::AuditService::Service {
   }
 
   template <class Payload, class Response, class Work>
-  grpc::Status Handle(const std::string& method, const v1::SignedRequest& request,
-                      Payload* payload, Response* response, Work work) {
+  grpc::Status Handle(const std::string& method, const v1::SignedRequest& request, Payload* payload,
+                      Response* response, Work work) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto key = rpc::VerifyRequest(request, "/lockstep.v1.AuditService/" + method, origin_,
-                                        payload);
+    const auto key =
+        rpc::VerifyRequest(request, "/lockstep.v1.AuditService/" + method, origin_, payload);
     if (!key.ok()) return rpc::ToGrpc(key.status());
     headers_.push_back(payload->header());
     if (const auto fault = TakeFault(method, false)) return rpc::ToGrpc(*fault);
@@ -285,8 +285,7 @@ class FakeCoordinator final : public v1::AuditService::Service {
   absl::StatusOr<v1::Receipt> AppendLocked(const std::string& bytes) {
     const auto entry = audit::LogEntry::Parse(bytes);
     LOCKSTEP_RETURN_IF_ERROR(entry.status());
-    const auto outcome =
-        ledger_.Apply(entries_.size(), *entry, audit::Signatures::kVerify);
+    const auto outcome = ledger_.Apply(entries_.size(), *entry, audit::Signatures::kVerify);
     if (!outcome.ok()) {
       const auto refusal = audit::RefusalOf(outcome.status());
       LOCKSTEP_CHECK(refusal.has_value());
@@ -309,10 +308,9 @@ class FakeCoordinator final : public v1::AuditService::Service {
         {.extra = std::nullopt,
          .index = index,
          .hashes = tree_.InclusionProof(index, entries_.size()).value(),
-         .checkpoint = audit::SignLogCheckpoint({.origin = origin_,
-                                                 .size = entries_.size(),
-                                                 .root = *tree_.Root(entries_.size())},
-                                                key_)}));
+         .checkpoint = audit::SignLogCheckpoint(
+             {.origin = origin_, .size = entries_.size(), .root = *tree_.Root(entries_.size())},
+             key_)}));
     return receipt;
   }
 

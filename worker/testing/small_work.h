@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A real run, small: the golden run's first steps with their records and a state, the corpus and the
-// state's files on a web server by digest, and a coordinator that knows the run and a worker. For
-// tests only.
+// A real run, small: the golden run's first steps with their records and a state, the corpus and
+// the state's files on a web server by digest, and a coordinator that knows the run and a worker.
+// For tests only.
 #ifndef LOCKSTEP_WORKER_TESTING_SMALL_WORK_H_
 #define LOCKSTEP_WORKER_TESTING_SMALL_WORK_H_
 
@@ -98,9 +98,7 @@ class SmallWork {
   net::testing::HttpServer& http() { return http_; }
   const Ed25519PrivateKey& key() const { return audit::TestKey(audit::WorkerKey(0)); }
 
-  std::string RunEntry() const {
-    return audit::TestEntry(run_.registration, {audit::kTrainerKey});
-  }
+  std::string RunEntry() const { return audit::TestEntry(run_.registration, {audit::kTrainerKey}); }
   std::string RecordEntry(const audit::StepRecord& record) const {
     return audit::TestEntry(audit::PublishedRecord{.run_id = run_.run_id(), .record = record},
                             {audit::kTrainerKey});
