@@ -52,14 +52,6 @@ bool Courier::Finish() {
   return all_sent_;
 }
 
-bool Courier::Empty() const {
-  for (const uint64_t number : outbox_.Pending()) {
-    const absl::StatusOr<OutboxItem> item = outbox_.Read(number);
-    if (!item.ok() || item->origin == server_.origin) return false;
-  }
-  return true;
-}
-
 void Courier::Work() {
   const absl::Duration every = options_.heartbeat / 3;
   absl::Duration heartbeat_at = RealClock().Monotonic();
@@ -74,8 +66,8 @@ void Courier::Work() {
       const absl::MutexLock lock(&mutex_);
       send = to_send_ && now >= send_at_;
     }
-    if (send) Send();
-    const bool empty = Empty();
+    if (send) Send(heartbeat_at);
+    const bool empty = outbox_.Pending(server_.origin).empty();
     const bool stop = options_.stop && options_.stop();
     const absl::MutexLock lock(&mutex_);
     all_sent_ = empty;
@@ -111,21 +103,24 @@ void Courier::Heartbeat() {
   lost_ = std::move(lost);
 }
 
-void Courier::Send() {
+void Courier::Send(absl::Duration until) {
   {
     const absl::MutexLock lock(&mutex_);
     to_send_ = false;  // before looking: what comes meanwhile asks again
   }
   SendReport report;
-  const absl::Status status =
-      SendOutbox(outbox_, coordinator_, server_, key_, options_.stop, &report);
+  const absl::Status status = SendOutbox(
+      outbox_, coordinator_, server_, key_,
+      [&] { return RealClock().Monotonic() >= until || (options_.stop && options_.stop()); },
+      &report);
   const absl::MutexLock lock(&mutex_);
   if (status.ok()) {
     backoff_.Reset();
     return;
   }
-  LOCKSTEP_LOG_WARNING("outbox: {}", status);
   to_send_ = true;
+  if (absl::IsCancelled(status)) return;
+  LOCKSTEP_LOG_WARNING("outbox: {}", status);
   untrusted_ = absl::IsDataLoss(status);
   send_at_ = RealClock().Monotonic() + backoff_.Next();
 }

@@ -30,7 +30,8 @@ struct CourierOptions {
 
 class Courier {
  public:
-  // All outlive it. The first heartbeat goes out at once.
+  // All outlive it. The first heartbeat goes out at once; a long delivery is broken off for the
+  // next.
   Courier(Coordinator& coordinator, const ServerInfo& server, Outbox& outbox,
           const Ed25519PrivateKey& key, uint64_t next_step, const CourierOptions& options);
   // Ends the thread, after the call it is in.
@@ -51,8 +52,7 @@ class Courier {
  private:
   void Work();
   void Heartbeat();
-  void Send();
-  bool Empty() const;
+  void Send(absl::Duration until);
 
   Coordinator& coordinator_;
   const ServerInfo& server_;

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <limits>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -282,6 +284,13 @@ LeaseReport Daemon::Replay(Site& site, const WorkLease& lease, Courier& courier)
   if (!memory.ok()) {
     report.reason = memory.status();
     return report;
+  }
+  // What other runs fetched goes first when the disk gets short.
+  std::error_code error;
+  const std::filesystem::space_info disk = std::filesystem::space(config.cache_folder, error);
+  if (!error && disk.available < 2 * config.guest.disk_free_bytes_min) {
+    const absl::Status dropped = folder->DropOtherRuns(config.cache_folder);
+    if (!dropped.ok()) LOCKSTEP_LOG_WARNING("{}", dropped);
   }
   std::vector<std::string> mirrors;
   if (!site.server->artifact_url.empty()) {

@@ -318,6 +318,9 @@ absl::StatusOr<std::unique_ptr<Coordinator>> ConnectGrpc(const Ed25519PrivateKey
   // Tries are this file's business, and each channel is a connection of its own.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 10'000);
+  // No proxy leads to this machine.
+  if (!address.tls) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return std::make_unique<GrpcCoordinator>(
       key, options, grpc::CreateCustomChannel(address.target, credentials, arguments));
 }

@@ -20,6 +20,8 @@ ConfigOptions::ConfigOptions(CLI::App& command) {
   for (const Setting& setting : AllSettings()) {
     std::string flag = "--" + setting.name;
     std::replace(flag.begin(), flag.end(), '_', '-');
+    // --coordinator URL is as good as --coordinators URL,URL.
+    if (setting.list) flag += "," + flag.substr(0, flag.size() - 1);
     const auto take = [this, name = setting.name](const CLI::results_t& values) {
       given_[name] = values;
       return true;

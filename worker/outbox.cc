@@ -126,7 +126,7 @@ absl::Status Outbox::Scan() {
     LOCKSTEP_ASSIGN_OR_RETURN(const OutboxItem item, ParseItem(text, path));
     const std::string key = KeyOf(item.origin, item.run_id, item.step);
     known_.insert(key);
-    pending_[number] = key;
+    pending_[number] = {.key = key, .origin = item.origin};
     next_ = std::max(next_, number + 1);
   }
   return absl::OkStatus();
@@ -146,7 +146,7 @@ absl::Status Outbox::Add(const OutboxItem& item) {
   }
   LOCKSTEP_RETURN_IF_ERROR(WriteFileDurably(PathOf(next_), AsBytes(text), 0600));
   known_.insert(key);
-  pending_[next_++] = key;
+  pending_[next_++] = {.key = key, .origin = item.origin};
   return absl::OkStatus();
 }
 
@@ -159,6 +159,15 @@ std::vector<uint64_t> Outbox::Pending() const {
   const absl::MutexLock lock(&mutex_);
   std::vector<uint64_t> numbers;
   for (const auto& [number, unused] : pending_) numbers.push_back(number);
+  return numbers;
+}
+
+std::vector<uint64_t> Outbox::Pending(absl::string_view origin) const {
+  const absl::MutexLock lock(&mutex_);
+  std::vector<uint64_t> numbers;
+  for (const auto& [number, waiting] : pending_) {
+    if (waiting.origin == origin) numbers.push_back(number);
+  }
   return numbers;
 }
 

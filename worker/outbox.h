@@ -60,8 +60,10 @@ class Outbox {
   absl::Status Add(const OutboxItem& item);
   bool Knows(absl::string_view origin, const Digest& run_id, uint64_t step) const;
 
-  // Numbers of the items that are to be sent, oldest first.
+  // Numbers of the items that are to be sent, oldest first: all, or those for one log. Without a
+  // look at the disk.
   std::vector<uint64_t> Pending() const;
+  std::vector<uint64_t> Pending(absl::string_view origin) const;
   absl::StatusOr<OutboxItem> Read(uint64_t number) const;
   // Keeps the challenge (nullopt: none is needed) and the receipt of the attestation.
   absl::Status Acknowledge(uint64_t number, const std::string& receipt,
@@ -74,6 +76,11 @@ class Outbox {
   size_t refused() const;  // ever
 
  private:
+  struct Waiting {
+    std::string key;  // as in known_
+    std::string origin;
+  };
+
   explicit Outbox(std::string folder) : folder_(std::move(folder)) {}
   absl::Status Scan();
   std::string PathOf(uint64_t number) const;
@@ -81,8 +88,8 @@ class Outbox {
 
   const std::string folder_;
   mutable absl::Mutex mutex_;
-  std::map<uint64_t, std::string> pending_ ABSL_GUARDED_BY(mutex_);  // to the names below
-  std::set<std::string> known_ ABSL_GUARDED_BY(mutex_);              // "<run>-<step>-<log>"
+  std::map<uint64_t, Waiting> pending_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> known_ ABSL_GUARDED_BY(mutex_);  // "<run>-<step>-<log>"
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
   size_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -58,7 +58,6 @@ class Sender {
 
   absl::Status Send(uint64_t number) {
     LOCKSTEP_ASSIGN_OR_RETURN(OutboxItem item, outbox_.Read(number));
-    if (item.origin != server_.origin) return absl::OkStatus();
     if (!item.challenge) {
       LOCKSTEP_ASSIGN_OR_RETURN(const bool taken, Attest(number, &item));
       if (!taken) return absl::OkStatus();
@@ -147,7 +146,7 @@ absl::Status SendOutbox(Outbox& outbox, Coordinator& coordinator, const ServerIn
                         const Ed25519PrivateKey& key, const std::function<bool()>& stop,
                         SendReport* report) {
   Sender sender(outbox, coordinator, server, key, report);
-  for (const uint64_t number : outbox.Pending()) {
+  for (const uint64_t number : outbox.Pending(server.origin)) {
     if (stop && stop()) return absl::CancelledError("interrupted");
     LOCKSTEP_RETURN_IF_ERROR(sender.Send(number));
   }

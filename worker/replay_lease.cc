@@ -48,6 +48,8 @@ class LeaseReplayer {
     LOCKSTEP_ASSIGN_OR_RETURN(
         options.start,
         setting_.folder.FetchStart(lease_, next, setting_.cache, setting_.client, mirrors));
+    // Others would stay for good: each is as large as the run's state.
+    LOCKSTEP_RETURN_IF_ERROR(setting_.folder.DropStates(options.start->step));
     options.corpus = setting_.folder.Corpus(mirrors, setting_.client.options());
     options.memory = setting_.memory;
     options.spill_folder = setting_.folder.spill_folder();
