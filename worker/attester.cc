@@ -96,6 +96,7 @@ absl::StatusOr<OutboxItem> MakeAttestation(const WorkLease& lease, const std::st
                      .step = result.record.step,
                      .lease_id = lease.id,
                      .envelope = {},
+                     .trainer_signed = lease.trainer_signed[result.record.step - lease.start_step],
                      .nonce = lease.nonce,
                      .openings = lease.registration.quorum.openings,
                      .leaves = {}};

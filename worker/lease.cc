@@ -90,6 +90,7 @@ absl::Status ReadRecords(const v1::Lease& lease, WorkLease* out) {
                  absl::StrCat("a break before step ", record->record.step));
     }
     out->records.push_back(record->record);
+    out->trainer_signed.push_back(entry.IsSignedBy(out->registration.trainer_key));
   }
   return absl::OkStatus();
 }

@@ -37,6 +37,7 @@ struct WorkLease {
   std::vector<LeaseFile> start_files;      // that state's checkpoint; none: the initial state
   std::vector<std::string> mirrors;        // of the run's other artifacts, likewise
   std::vector<audit::StepRecord> records;  // of the steps from start_step to end, their chain whole
+  std::vector<bool> trainer_signed;        // of records: whether the trainer has signed it
   absl::Duration heartbeat;
   absl::Duration lifetime;
 

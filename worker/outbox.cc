@@ -46,7 +46,8 @@ absl::StatusOr<std::string> EncodeItem(const OutboxItem& item) {
                          {"openings", item.openings},
                          {"origin", item.origin},
                          {"run", item.run_id.ToHex()},
-                         {"step", item.step}};
+                         {"step", item.step},
+                         {"trainerSigned", item.trainer_signed ? 1 : 0}};
   if (item.challenge) json["challenge"] = HexEncode(*item.challenge);
   return CanonicalJson(json);
 }
@@ -66,6 +67,7 @@ absl::StatusOr<OutboxItem> ParseItem(absl::string_view text, const std::string& 
   item.lease_id = decode("leaseId", HexDecode(reader.String("leaseId", kTextBytesMax)));
   item.envelope =
       decode("envelope", Base64Decode(reader.String("envelope", 2 * audit::kLogEntryBytesMax)));
+  item.trainer_signed = reader.Integer("trainerSigned", 0, 1) == 1;
   item.nonce = reader.Sha256Digest("nonce");
   item.openings = static_cast<int>(reader.Integer("openings", 0, audit::kQuorumOpeningsMax));
   for (const nlohmann::json& leaf : reader.Array("leaves", kLeavesMax)) {

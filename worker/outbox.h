@@ -39,6 +39,8 @@ struct OutboxItem {
   uint64_t step = 0;
   std::string lease_id;  // as the coordinator gave it
   std::string envelope;  // of the attestation: a log entry
+  // Whether the record that it is about has the trainer's signature: then it belongs into the log.
+  bool trainer_signed = true;
   // For its openings.
   Digest nonce;
   int openings = 0;  // that the run's quorum asks for

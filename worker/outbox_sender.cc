@@ -30,7 +30,7 @@ bool IsFinal(const absl::Status& status) {
   // These are of the request or of the key at the moment; the operator can mend them.
   for (const char* passing :
        {"INTERNAL", "NO_ANSWER", "CLOCK_SKEW", "REQUEST_ID_REUSED", "SIGNATURE_INVALID",
-        "KEY_UNKNOWN", "UNKNOWN_KEY", "KEY_IN_USE", "QUOTA_EXCEEDED"}) {
+        "KEY_UNKNOWN", "UNKNOWN_KEY", "KEY_IN_USE", "QUOTA_EXCEEDED", "RATE_LIMITED"}) {
     if (reason == passing) return false;
   }
   return true;
@@ -78,6 +78,17 @@ class Sender {
     const absl::StatusOr<v1::SubmitAttestationResponse> answer =
         coordinator_.SubmitAttestation(request);
     if (!answer.ok()) return Refused(number, answer.status());
+    if (!answer->has_receipt()) {
+      // A test, says the coordinator: a record made up to find those who do not look. So it may say
+      // of what the trainer did not sign, and of nothing else: else it could pass over a mismatch.
+      if (item->trainer_signed) {
+        return absl::DataLossError(
+            "expected a receipt: the record that the attestation is about is the trainer's");
+      }
+      ++report_->tests;
+      LOCKSTEP_RETURN_IF_ERROR(outbox_.Finish(number));
+      return false;
+    }
     const Digest leaf_hash = MerkleLeafHash(AsBytes(item->envelope));
     LOCKSTEP_RETURN_IF_ERROR(CheckReceipt(answer->receipt(), leaf_hash, server_.log_key));
     if (!answer->challenge().empty()) {
