@@ -116,6 +116,21 @@ TEST_F(OutboxTest, AMismatchNeedsNoOpening) {
   EXPECT_EQ(server_.CountCalls("SubmitOpening"), 0);
 }
 
+TEST_F(OutboxTest, AMismatchAboutTheTrainersRecordCannotBePassedOver) {
+  ASSERT_THAT(outbox_->Add(Item(2, /*match=*/false)), IsOk());
+  server_.HideMismatches(true);
+  EXPECT_THAT(Send(), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("receipt")));
+  EXPECT_THAT(outbox_->Pending(), SizeIs(1));
+  // About a record that nobody signed, it is a test.
+  ASSERT_THAT(outbox_->Finish(1), IsOk());
+  OutboxItem item = Item(1, /*match=*/false);
+  item.trainer_signed = false;
+  ASSERT_THAT(outbox_->Add(item), IsOk());
+  ASSERT_THAT(Send(), IsOk());
+  EXPECT_EQ(report_.tests, 1);
+  EXPECT_THAT(outbox_->Pending(), IsEmpty());
+}
+
 TEST_F(OutboxTest, NothingIsLostWhileTheCoordinatorIsAway) {
   ASSERT_THAT(outbox_->Add(Item(0)), IsOk());
   ASSERT_THAT(outbox_->Add(Item(1)), IsOk());

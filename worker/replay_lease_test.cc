@@ -122,6 +122,8 @@ TEST_F(ReplayLeaseTest, AFalseRecordIsAMismatchWithBothHashes) {
   ASSERT_THAT(outbox_->Pending(), SizeIs(2));
   const OutboxItem item = outbox_->Read(2).value();
   EXPECT_THAT(item.leaves, IsEmpty());
+  EXPECT_FALSE(item.trainer_signed);
+  EXPECT_TRUE(outbox_->Read(1)->trainer_signed);
   const auto attestation =
       std::get<audit::Attestation>(audit::LogEntry::Parse(item.envelope)->payload());
   EXPECT_EQ(attestation.verdict, audit::Verdict::kMismatch);

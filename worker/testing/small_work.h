@@ -131,11 +131,13 @@ class SmallWork {
     return lease;
   }
 
-  // The lease's last record false in one place, as a canary has it.
+  // The lease's last record false in one place, as a canary has it: the trainer did not sign
+  // that.
   v1::Lease WithFalseRecord(v1::Lease lease) const {
     audit::StepRecord record = run_.records[lease.end_step() - 1];
     record.parameters = audit::TestDigest("false", 1);
-    *lease.mutable_records(lease.records_size() - 1) = RecordEntry(record);
+    *lease.mutable_records(lease.records_size() - 1) = audit::TestEntry(
+        audit::PublishedRecord{.run_id = run_.run_id(), .record = record}, {audit::kLogKey});
     return lease;
   }
 
