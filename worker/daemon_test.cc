@@ -253,7 +253,7 @@ TEST_F(DaemonTest, AStateIsOffered) {
   work_.coordinator().SetArtifactUrl(work_.http().address());
   work_.coordinator().GiveLease(work_.Lease(0, 2));
   RunOnce();
-  // (The web server of the test takes no uploads: that fails, and costs the lease nothing.)
+  // (The web server of the test has that very state, and says so to each upload.)
   EXPECT_EQ(work_.coordinator().CountCalls("OfferState"), 1);
   EXPECT_EQ(State(1), audit::StepState::kConfirmed);
 }
