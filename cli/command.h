@@ -50,6 +50,8 @@ void AddReplayCommand(CLI::App& app, Action* chosen);
 void AddDoctorCommand(CLI::App& app, Action* chosen);
 void AddCheckpointCommands(CLI::App& app, Action* chosen);
 void AddEvalCommand(CLI::App& app, Action* chosen);
+void AddVerifyCommand(CLI::App& app, Action* chosen);
+void AddBundleCommand(CLI::App& app, Action* chosen);
 
 }  // namespace lockstep::cli
 

@@ -59,6 +59,8 @@ int main(int argc, char** argv) {
   cli::AddDoctorCommand(app, &action);
   cli::AddCheckpointCommands(app, &action);
   cli::AddEvalCommand(app, &action);
+  cli::AddVerifyCommand(app, &action);
+  cli::AddBundleCommand(app, &action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

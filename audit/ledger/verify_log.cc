@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "audit/log/log_proof.h"
 #include "base/merkle.h"
 #include "base/status.h"
 
@@ -195,8 +196,10 @@ class LogVerifier {
   }
 
   RunReport ReportOf(const RunLedger& run) const {
-    const VerifierPolicy policy = options_.policy.value_or(
-        VerifierPolicy{.quorum = run.registration().quorum, .trusted_operators = std::nullopt});
+    const VerifierPolicy policy = options_.policy
+                                      ? options_.policy(run.registration())
+                                      : VerifierPolicy{.quorum = run.registration().quorum,
+                                                       .trusted_operators = std::nullopt};
     RunReport report;
     report.run_id = run.run_id();
     report.name = run.registration().manifest.name;
@@ -211,6 +214,7 @@ class LogVerifier {
       const StepTally& tally = tallies[i];
       const StepState state = StateOf(tally, policy.quorum);
       ++report.states[static_cast<size_t>(state)];
+      report.step_states.push_back(state);
       report.matches += static_cast<uint64_t>(tally.matches);
       report.awaiting_openings += static_cast<uint64_t>(tally.awaiting_openings);
       report.mismatches += static_cast<uint64_t>(tally.mismatches);

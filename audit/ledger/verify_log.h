@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,28 +17,23 @@
 #include "absl/status/statusor.h"
 #include "audit/evidence/log_entry.h"
 #include "audit/evidence/quorum.h"
+#include "audit/evidence/run_registration.h"
 #include "audit/ledger/ledger.h"
 #include "audit/ledger/log_source.h"
+#include "audit/ledger/receipt.h"
 #include "audit/ledger/refusal.h"
 #include "audit/log/log_checkpoint.h"
-#include "audit/log/log_proof.h"
 #include "audit/log/signed_note.h"
 #include "base/thread_pool.h"
 
 namespace lockstep::audit {
 
-// An entry that a log has promised to hold, and its promise.
-struct Receipt {
-  std::string entry;
-  LogProof proof;
-};
-
 struct VerifyOptions {
   // The log that is meant. Without it, the key that the source itself names: then the log's
   // signatures show that it is of one piece, and not whose it is.
   std::optional<NoteKey> log_key;
-  // Without it, each run by its own quorum, and all operators.
-  std::optional<VerifierPolicy> policy;
+  // What the steps of a run are held to. Without it, each run by its own quorum, and all operators.
+  std::function<VerifierPolicy(const RunRegistration& run)> policy = nullptr;
   // Heads of the log that were seen before, as signed notes.
   std::vector<std::string> known_checkpoints;
   std::vector<Receipt> receipts;
@@ -75,6 +71,7 @@ struct RunReport {
   Digest chain;                                // after the last: what stands for the whole run
   Quorum quorum;                               // that the states below are by
   std::array<uint64_t, kStepStates> states{};  // steps, by StepState
+  std::vector<StepState> step_states;          // [steps]
   // Attestations, by what they are worth under the policy.
   uint64_t matches = 0;
   uint64_t awaiting_openings = 0;

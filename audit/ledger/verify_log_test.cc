@@ -130,13 +130,18 @@ TEST_F(VerifyLogTest, SaysWhatAGoodLogHolds) {
 TEST_F(VerifyLogTest, JudgesByTheVerifiersOwnPolicy) {
   const SmallLog log = MixedLog();
   VerifyOptions options = OptionsFor(log);
-  options.policy = VerifierPolicy{.quorum = {.operators = 1, .backends = 1, .openings = 1},
-                                  .trusted_operators = {{TestPublicKey(OperatorKey(1))}}};
+  options.policy = [](const RunRegistration&) {
+    return VerifierPolicy{.quorum = {.operators = 1, .backends = 1, .openings = 1},
+                          .trusted_operators = {{TestPublicKey(OperatorKey(1))}}};
+  };
   const auto report = Verify(Bundle(log), options);
   ASSERT_THAT(report, IsOk());
   EXPECT_THAT(report->runs[0].states, ElementsAre(2, 0, 0, 5, 0));
-  options.policy = VerifierPolicy{.quorum = {.operators = 3, .backends = 1, .openings = 1},
-                                  .trusted_operators = std::nullopt};
+  options.policy = [](const RunRegistration& run) {
+    return VerifierPolicy{
+        .quorum = {.operators = 3, .backends = 1, .openings = run.quorum.openings},
+        .trusted_operators = std::nullopt};
+  };
   const auto strict = Verify(Bundle(log), options);
   ASSERT_THAT(strict, IsOk());
   EXPECT_THAT(strict->runs[0].states, ElementsAre(1, 0, 5, 0, 1));
