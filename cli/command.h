@@ -52,6 +52,8 @@ void AddCheckpointCommands(CLI::App& app, Action* chosen);
 void AddEvalCommand(CLI::App& app, Action* chosen);
 void AddVerifyCommand(CLI::App& app, Action* chosen);
 void AddBundleCommand(CLI::App& app, Action* chosen);
+// publish, and artifacts sync.
+void AddPublishCommands(CLI::App& app, Action* chosen);
 
 }  // namespace lockstep::cli
 

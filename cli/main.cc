@@ -61,6 +61,7 @@ int main(int argc, char** argv) {
   cli::AddEvalCommand(app, &action);
   cli::AddVerifyCommand(app, &action);
   cli::AddBundleCommand(app, &action);
+  cli::AddPublishCommands(app, &action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -97,7 +97,7 @@ absl::StatusOr<std::optional<audit::Receipt>> CheckReceipt(const v1::Receipt& re
     status = audit::VerifyLogProof(*proof, MerkleLeafHash(AsBytes(entry)), log_key).status();
   }
   if (!status.ok()) {
-    return absl::DataLossError(
+    return absl::InternalError(
         absl::StrCat("the coordinator's receipt does not hold: ", status.message()));
   }
   return std::optional<audit::Receipt>({.entry = entry, .proof = *std::move(proof)});
@@ -169,7 +169,7 @@ absl::StatusOr<ServerInfo> CoordinatorClient::GetServerInfo() {
                                         v1::GetServerInfoRequest(), &response));
   absl::StatusOr<audit::NoteKey> key = audit::NoteKey::FromText(response.log_key());
   if (!key.ok() || key->name != response.origin()) {
-    return absl::DataLossError(
+    return absl::InternalError(
         absl::StrCat("expected the coordinator to name its log's key; found \"", response.log_key(),
                      "\" for \"", response.origin(), "\""));
   }
@@ -198,7 +198,7 @@ absl::StatusOr<RunProgress> CoordinatorClient::GetProgress(const Digest& run_id)
   progress.next_step = response.next_step();
   const absl::StatusOr<Digest> chain = Digest::FromBytes(AsBytes(response.chain()));
   if (!chain.ok()) {
-    return absl::DataLossError("expected a chain hash in the coordinator's progress");
+    return absl::InternalError("expected a chain hash in the coordinator's progress");
   }
   progress.chain = *chain;
   progress.checkpoints.assign(response.checkpoints().begin(), response.checkpoints().end());

@@ -51,10 +51,10 @@ class CoordinatorClient {
   CoordinatorClient(const CoordinatorClient&) = delete;
   CoordinatorClient& operator=(const CoordinatorClient&) = delete;
 
-  // DataLoss for an answer that makes no sense, as below.
+  // Internal for an answer that makes no sense, as below.
   absl::StatusOr<ServerInfo> GetServerInfo();
 
-  // Each returns the receipt, if the coordinator gives one; DataLoss if it does not hold under
+  // Each returns the receipt, if the coordinator gives one; Internal if it does not hold under
   // `log_key`: then nothing is acknowledged.
   using MaybeReceipt = std::optional<audit::Receipt>;
   absl::StatusOr<MaybeReceipt> RegisterRun(const std::string& envelope,

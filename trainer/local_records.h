@@ -24,6 +24,7 @@ class LocalRecords {
   LocalRecords(std::string path, uint64_t first_step, const Digest& first_chain)
       : path_(std::move(path)), first_step_(first_step), first_chain_(first_chain) {}
 
+  uint64_t first_step() const { return first_step_; }
   // One past the last step with a whole record; first_step if the file is not there.
   absl::StatusOr<uint64_t> EndStep() const;
 

@@ -135,14 +135,13 @@ absl::StatusOr<std::vector<CheckpointPlace>> CheckpointPlaces(const engine::RunF
   return places;
 }
 
-absl::StatusOr<audit::Genesis> ReadGenesis(const engine::RunFolder& run) {
+absl::StatusOr<std::optional<audit::Genesis>> ReadGenesis(const engine::RunFolder& run) {
   const std::string path = absl::StrCat(run.CheckpointPath(0), "/", audit::kCheckpointManifestFile);
   const absl::StatusOr<std::string> text = ReadFile(path, audit::kCheckpointManifestBytesMax);
   if (absl::IsNotFound(text.status())) {
     const absl::StatusOr<int64_t> log_bytes = FileBytes(run.StepLogPath());
     if (!log_bytes.ok() || *log_bytes == 0) {
-      return absl::UnavailableError(
-          absl::StrCat(run.path(), " has no state yet; training it makes one"));
+      return std::optional<audit::Genesis>();
     }
     return absl::FailedPreconditionError(
         absl::StrCat(path,
@@ -157,10 +156,10 @@ absl::StatusOr<audit::Genesis> ReadGenesis(const engine::RunFolder& run) {
     return absl::DataLossError(absl::StrCat(path, ": expected this run's state before step 0"));
   }
   const audit::InitialState roots = manifest.roots();
-  return audit::Genesis{.parameters = roots.parameters,
-                        .first_moment = roots.first_moment,
-                        .second_moment = roots.second_moment,
-                        .cursor = Sha256(AsBytes(manifest.cursor))};
+  return std::optional<audit::Genesis>({.parameters = roots.parameters,
+                                        .first_moment = roots.first_moment,
+                                        .second_moment = roots.second_moment,
+                                        .cursor = Sha256(AsBytes(manifest.cursor))});
 }
 
 absl::StatusOr<bool> CopyToMirror(const RunArtifact& artifact, const std::string& folder,

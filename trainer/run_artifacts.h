@@ -7,6 +7,7 @@
 #define LOCKSTEP_TRAINER_RUN_ARTIFACTS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,9 +51,9 @@ struct CheckpointPlace {
 };
 absl::StatusOr<std::vector<CheckpointPlace>> CheckpointPlaces(const engine::RunFolder& run);
 
-// What the chain before step 0 commits to, from the state before step 0. Unavailable if that is not
+// What the chain before step 0 commits to, from the state before step 0. nullopt if that is not
 // there yet; FailedPrecondition if it is no longer.
-absl::StatusOr<audit::Genesis> ReadGenesis(const engine::RunFolder& run);
+absl::StatusOr<std::optional<audit::Genesis>> ReadGenesis(const engine::RunFolder& run);
 
 // Puts a copy of an artifact into a static mirror, FOLDER/artifact/<sha256>, whole or not at all,
 // after its digest was found right. False if it was there already. DataLoss: the file here has
