@@ -111,6 +111,7 @@ void Publisher::Run(Part& part) {
       }
       part.ended = !status.ok() && IsFinal(status);
     }
+    if (Forgotten(status)) Forget();
     if (status.ok()) {
       if (failures > 0) LOCKSTEP_LOG_INFO("publishing {} goes on", part.name);
       failures = 0;
@@ -241,21 +242,29 @@ absl::StatusOr<bool> Publisher::RecordsPass() {
   {
     const absl::MutexLock lock(&mutex_);
     registered = server_.has_value();
+    // Whoever waits for the end of it wants to know from the coordinator itself.
+    if (std::exchange(asked_at_, records_part_.wakes) != records_part_.wakes) synchronized_ = false;
   }
+  if (absl::Now() - synchronized_at_ > options_.resynchronize) synchronized_ = false;
   if (!registered) {
     synchronized_ = false;
     LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<std::string> entry, Registration());
     if (!entry) return false;
     LOCKSTEP_RETURN_IF_ERROR(Register(*entry));
   }
-  if (!synchronized_) status = Synchronize();
+  const bool fresh = !synchronized_;
+  if (fresh) status = Synchronize();
   if (status.ok()) {
     LOCKSTEP_ASSIGN_OR_RETURN(end, records_->EndStep());
     status = SendRecords(end);
   }
-  // After any failure the coordinator is asked anew how far it is.
-  if (!status.ok()) synchronized_ = false;
-  if (Forgotten(status)) Forget();
+  if (!status.ok()) {
+    // The coordinator is asked anew how far it is; it may have lost what it had.
+    synchronized_ = false;
+    if (!fresh && !rpc::ReasonOf(status).empty() && !Forgotten(status)) {
+      return absl::UnavailableError(status.message());
+    }
+  }
   LOCKSTEP_RETURN_IF_ERROR(status);
   const absl::MutexLock lock(&mutex_);
   return progress_.next_step < end;
@@ -288,10 +297,13 @@ absl::Status Publisher::Synchronize() {
           "has lost or hidden some; its receipts are in {}/receipts. They are sent again",
           (*kept)->next_step, there.next_step, folder_.path());
     }
-    announced_.insert(there.checkpoints.begin(), there.checkpoints.end());
+    const std::set<uint64_t> announced(there.checkpoints.begin(), there.checkpoints.end());
+    if (announced != announced_) ++artifacts_part_.wakes;
+    announced_ = announced;
   }
   Acknowledge(there.next_step, there.chain);
   synchronized_ = true;
+  synchronized_at_ = absl::Now();
   return absl::OkStatus();
 }
 

@@ -45,6 +45,8 @@ struct PublisherOptions {
   absl::Duration backoff = absl::Milliseconds(500);
   absl::Duration backoff_max = absl::Minutes(1);
   absl::Duration poll = absl::Seconds(1);  // between looks at the folder
+  // A coordinator is asked at least so often how far it is, in case it has forgotten.
+  absl::Duration resynchronize = absl::Minutes(1);
 };
 
 struct PublishStatus {
@@ -114,6 +116,8 @@ class Publisher {
   // The records' thread alone, as the next.
   std::optional<LocalRecords> records_;
   bool synchronized_ = false;
+  absl::Time synchronized_at_ = absl::InfinitePast();
+  uint64_t asked_at_ = 0;  // records_part_.wakes then
   // The artifacts' thread alone.
   std::optional<std::vector<RunArtifact>> inputs_;
   std::set<uint64_t> gone_;  // states that were removed, or are damaged

@@ -226,10 +226,11 @@ absl::StatusOr<v1::Receipt> FakeCoordinator::Take(const std::string& entry) {
   if (at == entries_.end()) {
     const auto outcome = ledger_->Apply(entries_.size(), entry, audit::Signatures::kVerify);
     if (!outcome.ok()) {
-      return rpc::WithReason(
-          outcome.status(), audit::RefusalName(*audit::RefusalOf(outcome.status())) == "CHAIN_BREAK"
-                                ? "CHAIN_BROKEN"
-                                : "ENVELOPE_INVALID");
+      const audit::Refusal refusal = *audit::RefusalOf(outcome.status());
+      return rpc::WithReason(outcome.status(),
+                             refusal == audit::Refusal::kChainBreak   ? "CHAIN_BROKEN"
+                             : refusal == audit::Refusal::kUnknownRun ? "RUN_UNKNOWN"
+                                                                      : "ENVELOPE_INVALID");
     }
     entries_.push_back(entry);
     tree_.Append(MerkleLeafHash(AsBytes(entry)));

@@ -221,7 +221,9 @@ TEST_F(PublisherTest, AnythingMayHappenInAnyOrder) {
     std::this_thread::yield();
   }
   ASSERT_THAT(publisher->Drain(kLong, nullptr), IsOk());
-  EXPECT_LT(left, 0);
+  // It may have forgotten after the publisher's last word.
+  fake_.SetFault(nullptr);
+  ASSERT_THAT(publisher->Drain(kLong, nullptr), IsOk());
   EXPECT_EQ(fake_.records(), 500u);
   EXPECT_THAT(fake_.checkpoints(), ElementsAre(0, 100, 200, 300, 400));
 }
