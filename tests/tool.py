@@ -12,7 +12,7 @@ TOKENIZER = os.path.join(ROOT, "tests", "data", "tokenizer", "sample.tokenizer")
 EMULATOR = shlex.split(os.environ.get("LOCKSTEP_EMULATOR", ""))
 PROGRAM = EMULATOR + [os.environ.get("LOCKSTEP") or os.path.join(ROOT, "build", "release", "cli", "lockstep")]
 RECORD_BYTES = 336  # of a step record, docs/step_record.md
-CODE_FAILURE, CODE_USAGE, CODE_MISMATCH, CODE_BAD_ARTIFACT, CODE_INTERRUPTED = 1, 2, 3, 5, 130
+CODE_FAILURE, CODE_USAGE, CODE_MISMATCH, CODE_NETWORK, CODE_BAD_ARTIFACT, CODE_INTERRUPTED = 1, 2, 3, 4, 5, 130
 
 
 def run_tool(*args, code=0):
