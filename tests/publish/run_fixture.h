@@ -32,6 +32,8 @@ class RunFixture {
       artifacts_.push_back(Sha256(AsBytes(bytes)));
     }
     audit::RunManifest manifest = audit::Preset("golden").value();
+    manifest.batch.resize(1);  // longer than the preset
+    manifest.batch[0].until_tokens = manifest.recipe.total_tokens = 1'000'000'000'000;
     manifest.corpus = engine::ManifestDigest(*corpus.manifest);
     manifest.tokenizer = Sha256(AsBytes("tokenizer"));
     artifacts_.push_back(manifest.corpus);
