@@ -127,13 +127,18 @@ absl::StatusOr<audit::NoteKey> ParseLogKey(const std::string& text) {
   return from_file;
 }
 
-absl::StatusOr<std::unique_ptr<audit::LogSource>> OpenLog(const std::string& path) {
+std::optional<std::string> TileFolder(const std::string& path) {
   std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return audit::OpenBundle(path);
+  if (!std::filesystem::is_directory(path, error)) return std::nullopt;
   const std::string below = path + "/public";
   const bool above = !std::filesystem::exists(path + "/" + audit::kLogCheckpointPath, error) &&
                      std::filesystem::exists(below + "/" + audit::kLogCheckpointPath, error);
-  return audit::OpenTileDirectory(above ? below : path);
+  return above ? below : path;
+}
+
+absl::StatusOr<std::unique_ptr<audit::LogSource>> OpenLog(const std::string& path) {
+  const std::optional<std::string> folder = TileFolder(path);
+  return folder ? audit::OpenTileDirectory(*folder) : audit::OpenBundle(path);
 }
 
 bool IsAddress(const std::string& text) {

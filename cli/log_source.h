@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,8 +20,11 @@ namespace lockstep::cli {
 // A key's text, or the name of a file that holds it. InvalidArgument for what is neither.
 absl::StatusOr<audit::NoteKey> ParseLogKey(const std::string& text);
 
-// A bundle, or a folder with `checkpoint` and tiles: the coordinator's `public`, or the folder
-// above it.
+// The folder with `checkpoint` and tiles that a path means: itself, or `public` in it, as a
+// coordinator has it; nullopt if the path is no folder.
+std::optional<std::string> TileFolder(const std::string& path);
+
+// A bundle, or such a folder.
 absl::StatusOr<std::unique_ptr<audit::LogSource>> OpenLog(const std::string& path);
 
 // "http://..." or "https://...".

@@ -10,9 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "audit/evidence/quorum.h"
+#include "audit/ledger/hash_tiles.h"
 #include "audit/ledger/trust_list.h"
 #include "audit/ledger/verify_log.h"
 #include "base/file.h"
+#include "base/merkle.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "cli/command.h"
@@ -86,14 +88,22 @@ absl::Status RunVerify(const VerifyArgs& args) {
     LOCKSTEP_ASSIGN_OR_RETURN(trusted, audit::ParseTrustList(text), args.trust);
   }
   options.policy = [&](const audit::RunRegistration& run) { return PolicyFor(args, trusted, run); };
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<audit::LogSource> source, OpenLog(args.log));
+  LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<audit::LogSource> source, OpenLog(args.log));
   if (!options.log_key && source->named_key().empty()) {
     std::fprintf(stderr, "lockstep: tiles do not name the log's key: give --log-key\n");
     return ExitWith(kExitUsage);
   }
+  const std::optional<std::string> folder = TileFolder(args.log);
+  MerkleTree tree;
+  if (folder) source = audit::HashingSource(std::move(source), &tree);
   ThreadPool pool(DefaultThreads());
-  const absl::StatusOr<audit::LogReport> report = audit::VerifyLog(*source, options, pool);
+  absl::StatusOr<audit::LogReport> report = audit::VerifyLog(*source, options, pool);
   if (!report.ok()) return WithContext(AsBadLog(report.status()), args.log);
+  if (folder) {
+    for (std::string& fault : audit::CheckHashTiles(*folder, tree)) {
+      report->findings.push_back({audit::Finding::Kind::kTile, std::move(fault)});
+    }
+  }
   LOCKSTEP_RETURN_IF_ERROR(args.json ? PrintJson(ReportJson(*report, trusted))
                                      : Print(ReportText(*report, trusted)));
   const ExitCode code = VerdictOf(*report);

@@ -34,6 +34,8 @@ absl::string_view FindingName(audit::Finding::Kind kind) {
       return "known-checkpoint";
     case audit::Finding::Kind::kReceipt:
       return "receipt";
+    case audit::Finding::Kind::kTile:
+      return "tile";
     case audit::Finding::Kind::kNewer:
       return "newer";
   }
@@ -230,7 +232,7 @@ std::string ReportText(const audit::LogReport& report,
     absl::StrAppend(&out, "FAULT ", FindingName(finding.kind), ": ",
                     absl::Utf8SafeCHexEscape(finding.message), "\n");
   }
-  if (report.findings.size() == audit::kFindingsListed) {
+  if (report.findings.size() >= audit::kFindingsListed) {
     absl::StrAppend(&out, "FAULT: there may be more; these are the first ", audit::kFindingsListed,
                     "\n");
   }

@@ -208,9 +208,10 @@ class VerifyTest(unittest.TestCase):
         tiles = self.path("tiles")
         generator = random.Random(3)
         read = ["checkpoint"]
-        for folder, _, names in os.walk(self.path("good", "tile", "entries")):
+        for folder, _, names in os.walk(self.path("good", "tile")):
             read += [os.path.relpath(os.path.join(folder, name), self.path("good")) for name in names]
-        self.assertEqual(len(read), 3)
+        # Two of entries, two of leaf hashes, one above.
+        self.assertEqual(len(read), 1 + 2 + 2 + 1)
         for name in read:
             with open(self.path("good", name), "rb") as file:
                 good = file.read()
@@ -228,6 +229,12 @@ class VerifyTest(unittest.TestCase):
             os.remove(os.path.join(tiles, name))
             run_tool("verify", tiles, *self.key, code=CODE_BAD_ARTIFACT)
             shutil.rmtree(tiles)
+        # The entries alone are enough.
+        shutil.copytree(self.path("good"), tiles)
+        for level in ("0", "1"):
+            shutil.rmtree(os.path.join(tiles, "tile", level))
+        self.report("tiles", *self.key)
+        shutil.rmtree(tiles)
 
     def test_receipts_and_heads_that_are_none(self):
         with open(self.path("good.receipt"), "rb") as file:
