@@ -47,6 +47,7 @@ struct Finding {
     kRefusedEntry,     // an entry that the ledger does not take; it counts for nothing
     kKnownCheckpoint,  // the log does not contain a head that it signed before
     kReceipt,          // an entry that it promised to hold is not there
+    kTile,             // a tile of hashes is not of these entries (hash_tiles.h, not VerifyLog)
     kNewer             // a head or receipt is of a later log than this one: get a newer copy
   };
   Kind kind = Kind::kRefusedEntry;
