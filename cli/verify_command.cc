@@ -8,11 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/match.h"
 #include "audit/evidence/quorum.h"
 #include "audit/ledger/hash_tiles.h"
 #include "audit/ledger/trust_list.h"
 #include "audit/ledger/verify_log.h"
+#include "audit/log/log_proof.h"
 #include "base/file.h"
 #include "base/merkle.h"
 #include "base/status.h"
@@ -66,6 +67,12 @@ absl::StatusOr<audit::VerifyOptions> ReadOptions(const VerifyArgs& args) {
   }
   for (const std::string& path : args.receipts) {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, audit::kReceiptBytesMax));
+    if (absl::StartsWith(text, "c2sp.org/")) {
+      // Without its entry a proof still shows what the log was at its head.
+      LOCKSTEP_ASSIGN_OR_RETURN(audit::LogProof proof, audit::ParseLogProof(text), path);
+      options.known_checkpoints.push_back(std::move(proof.checkpoint));
+      continue;
+    }
     LOCKSTEP_ASSIGN_OR_RETURN(audit::Receipt receipt, audit::ParseReceipt(text), path);
     options.receipts.push_back(std::move(receipt));
   }

@@ -47,6 +47,7 @@ class Fixture {
     honest.Attest(8, WorkerKey(2));
     WriteBundleOf("disputed", honest, honest.log_key(), honest.Checkpoint());
     Write("mismatch.receipt", ReceiptOf(honest, hidden));
+    Write("mismatch.proof", EncodeLogProof(ParseReceipt(ReceiptOf(honest, hidden)).value().proof));
     Write("honest.checkpoint", honest.Checkpoint());
     SmallLog hiding = GoodLog();
     hiding.Attest(8, WorkerKey(2));

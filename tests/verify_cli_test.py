@@ -145,6 +145,10 @@ class VerifyTest(unittest.TestCase):
         self.report("disputed.bundle", *self.key, "--receipt", self.path("mismatch.receipt"), code=CODE_MISMATCH)
         self.report("good.bundle", *self.key, "--receipt", self.path("good.receipt"))
 
+    def test_a_proof_without_its_entry_shows_it_too(self):
+        self.assertEqual(self.faults("hiding.bundle", *self.key, "--receipt", self.path("mismatch.proof")), ["known-checkpoint"])
+        self.report("disputed.bundle", *self.key, "--receipt", self.path("mismatch.proof"), code=CODE_MISMATCH)
+
     def test_an_older_copy_is_no_way_out(self):
         self.assertEqual(set(self.faults("good.bundle", *self.key, "--receipt", self.path("mismatch.receipt"))), {"newer"})
 
