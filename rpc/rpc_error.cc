@@ -40,7 +40,7 @@ std::string Utf8Message(absl::string_view text) {
       whole = (static_cast<unsigned char>(text[i + k]) & 0xc0) == 0x80;
     }
     if (whole) {
-      out.append(text.substr(i, length));
+      out.append(text.data() + i, length);
       i += length;
     } else {
       out += '?';
