@@ -6,7 +6,9 @@
 #define LOCKSTEP_TESTS_PUBLISH_RUN_FIXTURE_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -78,7 +80,8 @@ class RunFixture {
       manifest.origin = records_.back();
     }
     manifest.cursor = Cursor(step);
-    const std::string folder = run_->CheckpointPath(step);
+    // Whole or not there, as training does it.
+    const std::string folder = run_->CheckpointPath(step) + ".new";
     for (const char* const name : audit::kCheckpointFiles) {
       const std::string bytes = absl::StrCat(name, " before step ", step);
       WriteBytes(absl::StrCat(folder, "/", name), bytes);
@@ -89,6 +92,7 @@ class RunFixture {
     }
     const std::string text = audit::EncodeCheckpointManifest(manifest);
     WriteBytes(folder + "/checkpoint.json", text);
+    std::filesystem::rename(folder, run_->CheckpointPath(step));
     artifacts_.push_back(Sha256(AsBytes(text)));
   }
 
