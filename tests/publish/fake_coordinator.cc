@@ -228,9 +228,10 @@ absl::StatusOr<v1::Receipt> FakeCoordinator::Take(const std::string& entry) {
     if (!outcome.ok()) {
       const audit::Refusal refusal = *audit::RefusalOf(outcome.status());
       return rpc::WithReason(outcome.status(),
-                             refusal == audit::Refusal::kChainBreak   ? "CHAIN_BROKEN"
-                             : refusal == audit::Refusal::kUnknownRun ? "RUN_UNKNOWN"
-                                                                      : "ENVELOPE_INVALID");
+                             refusal == audit::Refusal::kChainBreak    ? "CHAIN_BROKEN"
+                             : refusal == audit::Refusal::kUnknownRun  ? "RUN_UNKNOWN"
+                             : refusal == audit::Refusal::kUnknownStep ? "CHECKPOINT_UNKNOWN_STEP"
+                                                                       : "ENVELOPE_INVALID");
     }
     entries_.push_back(entry);
     tree_.Append(MerkleLeafHash(AsBytes(entry)));
