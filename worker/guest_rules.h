@@ -31,8 +31,8 @@ struct GuestOptions {
   bool pause_on_activity = true;  // somebody is at the machine
   absl::Duration idle_min = absl::Minutes(5);
   bool pause_on_battery = true;
-  double other_load_max = 0.5;  // of all CPUs, by other programs; 1: never mind them
-  std::vector<Hours> hours;     // work only then; empty: always
+  double other_load_max = 0.5;    // of all CPUs, by other programs; 1: never mind them
+  std::vector<Hours> hours = {};  // work only then; empty: always
   uint64_t disk_free_bytes_min = uint64_t{5} << 30;
   // Once paused for load, work goes on only when it has fallen to this part of the limit, so that
   // the guest does not flutter about it.
