@@ -13,12 +13,11 @@ namespace lockstep::audit {
 namespace {
 
 // What binds a leaf to its place.
-using Place = std::array<uint8_t, 12>;
-Place PlaceOf(int64_t tensor, int64_t chunk) {
-  Place place;
-  for (int i = 0; i < 4; ++i) place[i] = static_cast<uint8_t>(tensor >> (8 * i));
-  for (int i = 0; i < 8; ++i) place[4 + i] = static_cast<uint8_t>(chunk >> (8 * i));
-  return place;
+std::string PlaceOf(int64_t tensor, int64_t chunk) {
+  ByteWriter place;
+  place.WriteU32(static_cast<uint32_t>(tensor));
+  place.WriteU64(static_cast<uint64_t>(chunk));
+  return place.Take();
 }
 
 }  // namespace
@@ -42,14 +41,15 @@ TensorTable::Place TensorTable::PlaceOfLeaf(int64_t leaf) const {
 }
 
 Digest ChunkLeafHash(int64_t tensor, int64_t chunk, ByteSpan bytes) {
-  return MerkleLeafHash({ByteSpan(PlaceOf(tensor, chunk)), bytes});
+  return MerkleLeafHash({AsBytes(PlaceOf(tensor, chunk)), bytes});
 }
 
 std::array<Digest, 2> ChunkLeafHashPair(int64_t tensor, int64_t chunk, ByteSpan first,
                                         ByteSpan second) {
-  const Place place = PlaceOf(tensor, chunk);
-  const Place next = PlaceOf(tensor, chunk + 1);
-  return MerkleLeafHashPair({.head = place, .body = first}, {.head = next, .body = second});
+  const std::string place = PlaceOf(tensor, chunk);
+  const std::string next = PlaceOf(tensor, chunk + 1);
+  return MerkleLeafHashPair({.head = AsBytes(place), .body = first},
+                            {.head = AsBytes(next), .body = second});
 }
 
 std::optional<int64_t> FirstDifference(const std::vector<Digest>& a, const std::vector<Digest>& b) {
