@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/logging.h"
 
@@ -239,17 +240,19 @@ JsonReader::JsonReader(const nlohmann::json& json, std::string where)
     status_ = absl::DataLossError(absl::StrCat(where_, ": expected an object"));
 }
 
-const nlohmann::json* JsonReader::Find(const char* key, absl::string_view expected) {
-  asked_.insert(key);
+const nlohmann::json* JsonReader::Find(const char* key, absl::FunctionRef<std::string()> expected) {
   if (!status_.ok()) return nullptr;
   const auto found = json_.find(key);
-  if (found != json_.end()) return &*found;
-  Fail(key, expected, "nothing");
+  if (found != json_.end()) {
+    asked_.push_back(&found.key());
+    return &*found;
+  }
+  Fail(key, expected(), "nothing");
   return nullptr;
 }
 
 int64_t JsonReader::Integer(const char* key, int64_t least, int64_t most) {
-  const std::string expected = absl::StrCat("an integer from ", least, " to ", most);
+  const auto expected = [&] { return absl::StrCat("an integer from ", least, " to ", most); };
   const nlohmann::json* value = Find(key, expected);
   if (value == nullptr) return least;
   const bool fits =
@@ -257,35 +260,36 @@ int64_t JsonReader::Integer(const char* key, int64_t least, int64_t most) {
       !(value->is_number_unsigned() && value->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX));
   if (fits && value->get<int64_t>() >= least && value->get<int64_t>() <= most)
     return value->get<int64_t>();
-  Fail(key, expected, fits ? absl::StrCat(value->get<int64_t>()) : value->type_name());
+  Fail(key, expected(), fits ? absl::StrCat(value->get<int64_t>()) : value->type_name());
   return least;
 }
 
 double JsonReader::Number(const char* key, double least, double most) {
-  const std::string expected =
-      absl::StrCat("a number from ", CanonicalNumber(least), " to ", CanonicalNumber(most));
+  const auto expected = [&] {
+    return absl::StrCat("a number from ", CanonicalNumber(least), " to ", CanonicalNumber(most));
+  };
   const nlohmann::json* value = Find(key, expected);
   if (value == nullptr) return least;
   if (!value->is_number()) {
-    Fail(key, expected, value->type_name());
+    Fail(key, expected(), value->type_name());
     return least;
   }
   const double number = value->get<double>();
   if (number >= least && number <= most) return number;
-  Fail(key, expected, CanonicalNumber(number));
+  Fail(key, expected(), CanonicalNumber(number));
   return least;
 }
 
 std::string JsonReader::String(const char* key, size_t bytes_max) {
-  const std::string expected = absl::StrCat("a string of at most ", bytes_max, " bytes");
+  const auto expected = [&] { return absl::StrCat("a string of at most ", bytes_max, " bytes"); };
   const nlohmann::json* value = Find(key, expected);
   if (value == nullptr) return "";
   if (value->is_string()) {
     const auto& text = value->get_ref<const std::string&>();
     if (text.size() <= bytes_max) return text;
-    Fail(key, expected, absl::StrCat(text.size(), " bytes"));
+    Fail(key, expected(), absl::StrCat(text.size(), " bytes"));
   } else {
-    Fail(key, expected, value->type_name());
+    Fail(key, expected(), value->type_name());
   }
   return "";
 }
@@ -293,27 +297,29 @@ std::string JsonReader::String(const char* key, size_t bytes_max) {
 Digest JsonReader::Sha256Digest(const char* key) {
   const std::string text = String(key, 64);
   if (!status_.ok()) return {};
+  const bool lower = std::none_of(text.begin(), text.end(), absl::ascii_isupper);
   const absl::StatusOr<Digest> digest = Digest::FromHex(text);
-  if (digest.ok() && digest->ToHex() == text) return *digest;
+  if (digest.ok() && lower) return *digest;
   Fail(key, "64 lower-case hexadecimal digits", "something else");
   return {};
 }
 
 const nlohmann::json& JsonReader::Array(const char* key, size_t items_max) {
-  const std::string expected = absl::StrCat("an array of at most ", items_max, " items");
+  const auto expected = [&] { return absl::StrCat("an array of at most ", items_max, " items"); };
   const nlohmann::json* value = Find(key, expected);
   if (value == nullptr) return EmptyArray();
   if (value->is_array() && value->size() <= items_max) return *value;
-  Fail(key, expected,
+  Fail(key, expected(),
        value->is_array() ? absl::StrCat(value->size(), " items") : value->type_name());
   return EmptyArray();
 }
 
 const nlohmann::json& JsonReader::Object(const char* key) {
-  const nlohmann::json* value = Find(key, "an object");
+  const auto expected = [] { return std::string("an object"); };
+  const nlohmann::json* value = Find(key, expected);
   if (value == nullptr) return EmptyObject();
   if (value->is_object()) return *value;
-  Fail(key, "an object", value->type_name());
+  Fail(key, expected(), value->type_name());
   return EmptyObject();
 }
 
@@ -329,7 +335,8 @@ void JsonReader::Join(absl::Status status) {
 absl::Status JsonReader::Finish() {
   for (const auto& item : json_.items()) {
     if (!status_.ok()) break;
-    if (!asked_.contains(item.key())) Fail(item.key(), "no such key", "one");
+    if (std::find(asked_.begin(), asked_.end(), &item.key()) == asked_.end())
+      Fail(item.key(), "no such key", "one");
   }
   return status_;
 }

@@ -7,9 +7,10 @@
 #define LOCKSTEP_BASE_CANONICAL_JSON_H_
 
 #include <cstdint>
-#include <set>
 #include <string>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -64,11 +65,12 @@ class JsonReader {
   absl::Status Finish();
 
  private:
-  const nlohmann::json* Find(const char* key, absl::string_view expected);
+  // nullptr after an error, or if it is not there, which is one.
+  const nlohmann::json* Find(const char* key, absl::FunctionRef<std::string()> expected);
 
   const nlohmann::json& json_;
   std::string where_;
-  std::set<std::string> asked_;
+  std::vector<const std::string*> asked_;  // keys that are there, in json_
   absl::Status status_;
 };
 

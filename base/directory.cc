@@ -26,6 +26,8 @@ absl::Status Failure(const std::error_code& error, absl::string_view what,
   return absl::ErrnoToStatus(error.value(), absl::StrCat(what, " ", path));
 }
 
+}  // namespace
+
 absl::Status SyncDirectory(const std::string& path) {
   const int fd = open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("open ", path));
@@ -35,8 +37,6 @@ absl::Status SyncDirectory(const std::string& path) {
   if (result == 0) return absl::OkStatus();
   return absl::ErrnoToStatus(error, absl::StrCat("bring to the disk ", path));
 }
-
-}  // namespace
 
 absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) {
   std::error_code error;

@@ -27,6 +27,9 @@ absl::Status MakeDirectories(const std::string& path);
 // Removes a directory with everything in it, following no links. One that is not there is no error.
 absl::Status RemoveDirectory(const std::string& path);
 
+// Brings the names in a directory to the disk; "" is the working directory.
+absl::Status SyncDirectory(const std::string& path);
+
 // A directory in the making. Move-only.
 class DurableDirectory {
  public:

@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/status_line.h"
 
 namespace lockstep {
 namespace {
@@ -133,7 +134,9 @@ class Log {
   void Write(spdlog::level::level_enum level, const char* file, int line,
              absl::string_view message) {
     const std::string escaped = json_ ? EscapeJson(message) : EscapeText(message);
-    logger_.log(spdlog::source_loc(file, line, ""), level, spdlog::string_view_t(escaped));
+    WriteAboveStatusLine([&] {
+      logger_.log(spdlog::source_loc(file, line, ""), level, spdlog::string_view_t(escaped));
+    });
   }
 
   void Flush() { logger_.flush(); }

@@ -64,7 +64,8 @@ template <>
 struct fmt::formatter<absl::Status> : fmt::formatter<fmt::string_view> {
   template <typename Context>
   auto format(const absl::Status& status, Context& context) const {
-    return fmt::formatter<fmt::string_view>::format(status.ToString(), context);
+    return fmt::formatter<fmt::string_view>::format(
+        status.ToString(absl::StatusToStringMode::kWithNoExtraData), context);
   }
 };
 

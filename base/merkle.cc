@@ -150,6 +150,15 @@ absl::StatusOr<Digest> MerkleTree::Root(uint64_t size) const {
   return RangeHash(0, size);
 }
 
+absl::StatusOr<Digest> MerkleTree::SubtreeRoot(int level, uint64_t index) const {
+  if (level >= 0 && static_cast<size_t>(level) < levels_.size() && index < levels_[level].size()) {
+    return levels_[level][index];
+  }
+  return absl::OutOfRangeError(absl::StrCat("subtree ", index, " of level ", level,
+                                            " is not whole in a Merkle tree of ", size(),
+                                            " leaves"));
+}
+
 // PATH(m, D[n]) of RFC 6962 section 2.1.1, from the root down.
 absl::StatusOr<std::vector<Digest>> MerkleTree::InclusionProof(uint64_t index,
                                                                uint64_t size) const {

@@ -81,6 +81,9 @@ class MerkleTree {
   // The root when the tree had `size` leaves.
   absl::StatusOr<Digest> Root(uint64_t size) const;
 
+  // The root over leaves [index * 2^level, (index + 1) * 2^level), all of them there.
+  absl::StatusOr<Digest> SubtreeRoot(int level, uint64_t index) const;
+
   // That leaf `index` is in the tree of `size` leaves: the siblings from the leaf up.
   absl::StatusOr<std::vector<Digest>> InclusionProof(uint64_t index, uint64_t size) const;
 

@@ -241,6 +241,24 @@ TEST(Merkle, ProofsAgreeWithTheDefinitionAndVerify) {
   }
 }
 
+TEST(Merkle, SubtreesAreTheRootsOverTheirLeaves) {
+  const Hashes leaves = LeafHashes(23);
+  const MerkleTree tree = TreeOf(leaves);
+  for (int level = 0; level < 6; ++level) {
+    const uint64_t width = uint64_t{1} << level;
+    for (uint64_t i = 0; i < 25; ++i) {
+      if ((i + 1) * width > leaves.size()) {
+        EXPECT_THAT(tree.SubtreeRoot(level, i), StatusIs(kOutOfRange));
+      } else {
+        EXPECT_THAT(tree.SubtreeRoot(level, i),
+                    IsOkAndHolds(MerkleRoot(std::span(leaves).subspan(i * width, width))));
+      }
+    }
+  }
+  EXPECT_THAT(tree.SubtreeRoot(-1, 0), StatusIs(kOutOfRange));
+  EXPECT_THAT(tree.SubtreeRoot(64, 0), StatusIs(kOutOfRange));
+}
+
 TEST(Merkle, ForgedInclusionIsRefused) {
   const Hashes all = LeafHashes(18);
   const MerkleTree tree = TreeOf(all);
