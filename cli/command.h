@@ -10,22 +10,9 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "base/exit_code.h"
 
 namespace lockstep::cli {
-
-// Exit codes of all programs of this project.
-enum ExitCode {
-  kExitOk = 0,
-  kExitFailure = 1,
-  kExitUsage = 2,
-  kExitMismatch = 3,
-  kExitNetwork = 4,
-  kExitBadArtifact = 5,
-  kExitInterrupted = 130,
-};
-
-// DataLoss and InvalidArgument of an artifact: 5; Unavailable: 4; Cancelled: 130; others: 1.
-ExitCode ExitCodeOf(const absl::Status& status);
 
 // What a command returns whose exit code says more than its error: main() prints nothing and exits
 // so.
@@ -50,6 +37,10 @@ void AddReplayCommand(CLI::App& app, Action* chosen);
 void AddDoctorCommand(CLI::App& app, Action* chosen);
 void AddCheckpointCommands(CLI::App& app, Action* chosen);
 void AddEvalCommand(CLI::App& app, Action* chosen);
+void AddVerifyCommand(CLI::App& app, Action* chosen);
+void AddBundleCommand(CLI::App& app, Action* chosen);
+// publish, and artifacts sync.
+void AddPublishCommands(CLI::App& app, Action* chosen);
 
 }  // namespace lockstep::cli
 

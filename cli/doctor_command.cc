@@ -30,23 +30,11 @@ struct DoctorArgs {
   bool json = false;
 };
 
-absl::string_view HealthName(engine::Health health) {
-  switch (health) {
-    case engine::Health::kGood:
-      return "good";
-    case engine::Health::kBad:
-      return "bad";
-    case engine::Health::kNotChecked:
-      return "not checked";
-  }
-  return "";
-}
-
 absl::Status PrintDoctorJson(const engine::DoctorReport& report) {
   nlohmann::json findings = nlohmann::json::array();
   for (const engine::Finding& finding : report.findings) {
     findings.push_back({{"what", finding.what},
-                        {"health", HealthName(finding.health)},
+                        {"health", engine::HealthName(finding.health)},
                         {"detail", finding.detail}});
   }
   nlohmann::json out = {{"can_replay", report.can_replay()}, {"findings", findings}};
@@ -75,7 +63,7 @@ absl::Status PrintDoctor(const engine::DoctorReport& report) {
   std::string text;
   for (const engine::Finding& finding : report.findings) {
     absl::StrAppendFormat(
-        &text, "%-11s%-13s%s\n", finding.what, HealthName(finding.health),
+        &text, "%-11s%-13s%s\n", finding.what, engine::HealthName(finding.health),
         absl::StrReplaceAll(finding.detail, {{"\n", absl::StrCat("\n", std::string(24, ' '))}}));
   }
   if (report.plan) absl::StrAppend(&text, "\nmemory plan\n", report.plan->ToTable());

@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
+#include "cli/held_out.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -40,6 +41,7 @@ struct EvalArgs {
   std::vector<std::string> held_out;
   std::vector<std::string> questions;
   int64_t limit = 0;
+  bool keep = false;
   EngineOptions engine;
   bool json = false;
 };
@@ -76,17 +78,6 @@ absl::StatusOr<Target> FindTarget(const EvalArgs& args) {
 
 engine::EvalHooks HooksOf(Progress& progress) {
   return {.interrupted = Interrupted, .done = [&progress](int64_t n) { progress.Add(n); }};
-}
-
-absl::StatusOr<HeldOutResult> EvaluateTexts(engine::LossSource& model,
-                                            const engine::Tokenizer& tokenizer,
-                                            const std::string& path, const EvalArgs& args) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> texts,
-                            engine::ReadTexts(path, args.limit));
-  int64_t bytes = 0;
-  for (const std::string& text : texts) bytes += static_cast<int64_t>(text.size());
-  Progress progress(path, bytes, "B", args.json);
-  return engine::EvaluateHeldOut(model, tokenizer, texts, HooksOf(progress));
 }
 
 absl::StatusOr<MultipleChoiceResult> EvaluateQuestions(engine::LossSource& model,
@@ -195,6 +186,9 @@ absl::Status PrintResults(const Target& target, const audit::CheckpointManifest&
 }
 
 absl::Status RunEval(const EvalArgs& args) {
+  if (args.keep && args.held_out.empty()) {
+    return absl::InvalidArgumentError("--keep: expected --held-out, whose result is kept");
+  }
   if (args.held_out.empty() && args.questions.empty()) {
     return absl::InvalidArgumentError(
         "expected --held-out, --questions or both: the files to evaluate on");
@@ -213,11 +207,11 @@ absl::Status RunEval(const EvalArgs& args) {
       const auto model,
       engine::CheckpointModel::Load(*backend, run, target.checkpoint, [](int64_t) {}));
 
-  ByFile<HeldOutResult> held_out;
-  for (const std::string& path : held_out_files) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const HeldOutResult result,
-                              EvaluateTexts(*model, *tokenizer, path, args));
-    held_out.emplace_back(path, result);
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const HeldOutByFile held_out,
+      EvaluateFiles(*model, *tokenizer, held_out_files, args.limit, args.json));
+  if (args.keep) {
+    LOCKSTEP_RETURN_IF_ERROR(KeepEvaluation(target.run, model->checkpoint(), held_out, args.limit));
   }
   ByFile<MultipleChoiceResult> questions;
   for (const std::string& path : question_files) {
@@ -245,6 +239,8 @@ void AddEvalCommand(CLI::App& app, Action* chosen) {
                    "JSONL files of objects with \"question\", \"choices\", \"answer\", or folders");
   eval->add_option("--limit", args->limit, "take the first so many texts or questions of each file")
       ->check(CLI::PositiveNumber);
+  eval->add_flag("--keep", args->keep,
+                 "keep the held-out result in the run's folder, for `lockstep publish`");
   eval->add_option("--run", args->run, "folder of the checkpoint's run, if it does not lie in it");
   eval->add_option("--tokenizer", args->tokenizer,
                    "the run's tokenizer file; the one that the run folder names if not given");

@@ -11,31 +11,23 @@
 namespace lockstep::cli {
 
 namespace {
+
 constexpr char kExitPayload[] = "lockstep/exit-code";
+
+// Of what a command returned: as ExitWith says, or by the kind of error.
+ExitCode CodeOf(const absl::Status& status) {
+  if (const auto code = status.GetPayload(kExitPayload)) {
+    return static_cast<ExitCode>(std::stoi(std::string(*code)));
+  }
+  return ExitCodeOf(status);
+}
+
 }  // namespace
 
 absl::Status ExitWith(ExitCode code) {
   absl::Status status = absl::UnknownError("");
   status.SetPayload(kExitPayload, absl::Cord(std::to_string(code)));
   return status;
-}
-
-ExitCode ExitCodeOf(const absl::Status& status) {
-  if (const auto code = status.GetPayload(kExitPayload)) {
-    return static_cast<ExitCode>(std::stoi(std::string(*code)));
-  }
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-      return kExitOk;
-    case absl::StatusCode::kDataLoss:
-      return kExitBadArtifact;
-    case absl::StatusCode::kUnavailable:
-      return kExitNetwork;
-    case absl::StatusCode::kCancelled:
-      return kExitInterrupted;
-    default:
-      return kExitFailure;
-  }
 }
 
 }  // namespace lockstep::cli
@@ -59,20 +51,23 @@ int main(int argc, char** argv) {
   cli::AddDoctorCommand(app, &action);
   cli::AddCheckpointCommands(app, &action);
   cli::AddEvalCommand(app, &action);
+  cli::AddVerifyCommand(app, &action);
+  cli::AddBundleCommand(app, &action);
+  cli::AddPublishCommands(app, &action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
-    return code == 0 ? cli::kExitOk : cli::kExitUsage;
+    return code == 0 ? lockstep::kExitOk : lockstep::kExitUsage;
   }
   if (const absl::Status status = lockstep::SetUpLogging(log_level, ""); !status.ok()) {
     std::fprintf(stderr, "lockstep: %s\n", std::string(status.message()).c_str());
-    return cli::kExitUsage;
+    return lockstep::kExitUsage;
   }
   cli::CatchInterrupts();
   const absl::Status status = action();
   if (!status.ok() && !status.message().empty()) {
     std::fprintf(stderr, "lockstep: %s\n", std::string(status.message()).c_str());
   }
-  return cli::ExitCodeOf(status);
+  return cli::CodeOf(status);
 }

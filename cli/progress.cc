@@ -3,21 +3,17 @@
 // Drawing of the progress line.
 #include "cli/progress.h"
 
-#include <unistd.h>
-
 #include <cstdio>
-#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/status_line.h"
 
 namespace lockstep::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-bool OnTerminal() { return isatty(STDERR_FILENO) != 0; }
 
 std::string Amount(double amount, const std::string& unit) {
   if (unit == "B") return absl::StrFormat("%.1f MB", amount / 1e6);
@@ -30,7 +26,7 @@ Progress::Progress(std::string what, int64_t total, std::string unit, bool quiet
     : what_(std::move(what)),
       total_(total),
       unit_(std::move(unit)),
-      draws_(!quiet && OnTerminal()),
+      draws_(!quiet && CanShowStatusLine()),
       start_(Clock::now()) {}
 
 Progress::~Progress() {
@@ -53,7 +49,7 @@ void Progress::Draw(bool last) {
   const auto done = static_cast<double>(done_.load());
   const double at = done + static_cast<double>(skipped_.load());
   const double rate = seconds > 0 ? done / seconds : 0;
-  std::string line = absl::StrCat("\r", what_, "  ", Amount(at, unit_));
+  std::string line = absl::StrCat(what_, "  ", Amount(at, unit_));
   if (total_ > 0) {
     absl::StrAppendFormat(&line, " of %s, %.0f %%", Amount(static_cast<double>(total_), unit_),
                           100 * at / static_cast<double>(total_));
@@ -62,9 +58,13 @@ void Progress::Draw(bool last) {
   if (total_ > 0 && rate > 0 && !last) {
     absl::StrAppendFormat(&line, ", %.0f s left", (static_cast<double>(total_) - at) / rate);
   }
-  absl::StrAppend(&line, "\033[K", last ? "\n" : "");
+  if (!last) {
+    ShowStatusLine(line);
+    return;
+  }
+  ShowStatusLine("");
+  absl::StrAppend(&line, "\n");
   std::fputs(line.c_str(), stderr);
-  std::fflush(stderr);
 }
 
 }  // namespace lockstep::cli

@@ -121,7 +121,10 @@ absl::Status RunReplay(const ReplayArgs& args) {
   hooks.started = [&](const engine::StartPoint& start) {
     progress.emplace("replay", static_cast<int64_t>(options.end - start.step), "steps", args.json);
   };
-  hooks.stepped = [&](const engine::StepResult&, bool) { progress->Add(1); };
+  hooks.stepped = [&](const engine::StepResult&, const audit::Difference*, engine::TrainState&) {
+    progress->Add(1);
+    return absl::OkStatus();
+  };
   const engine::ReplayReport report = engine::Replay(*backend, run, published, options, hooks);
   progress.reset();
   LOCKSTEP_RETURN_IF_ERROR(PrintReport(report, args.json));

@@ -11,14 +11,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/time.h"
 #include "base/status.h"
 #include "cli/command.h"
 #include "cli/engine_options.h"
+#include "cli/held_out.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "cli/publish_options.h"
 #include "engine/run/metrics.h"
 #include "engine/run/run_folder.h"
 #include "engine/run/train_run.h"
+#include "nlohmann/json.hpp"
+#include "trainer/publisher.h"
 
 namespace lockstep::cli {
 namespace {
@@ -28,8 +33,14 @@ struct TrainArgs {
   int64_t stop_at = -1;
   engine::TrainOptions options;
   EngineOptions engine;
+  PublishOptions publish;
+  std::vector<std::string> held_out;
+  int64_t held_out_limit = 0;
   bool json = false;
 };
+
+// How long the end of a run waits for a coordinator that does not answer.
+constexpr absl::Duration kDrainPatience = absl::Seconds(10);
 
 std::string Duration(double seconds) {
   const auto s = static_cast<int64_t>(seconds + 0.5);
@@ -87,6 +98,24 @@ class TrainDisplay {
   Clock::time_point last_line_;
 };
 
+// Sends what is still to be sent. That it cannot be sent is no failure of the training.
+nlohmann::json FinishPublishing(const TrainArgs& args, trainer::Publisher& publisher) {
+  const absl::Status drained = publisher.Drain(kDrainPatience, Interrupted);
+  const trainer::PublishStatus status = publisher.status();
+  if (!args.json) {
+    std::fprintf(stderr, "published: records before step %llu, %llu states\n",
+                 static_cast<unsigned long long>(status.next_step),
+                 static_cast<unsigned long long>(status.checkpoints));
+  }
+  if (!drained.ok()) {
+    std::fprintf(stderr, "not everything is published: %s\n`lockstep publish %s` sends the rest\n",
+                 std::string(drained.message()).c_str(), args.folder.c_str());
+  }
+  return {{"next_step", status.next_step},
+          {"checkpoints", status.checkpoints},
+          {"complete", drained.ok()}};
+}
+
 absl::Status RunTrain(const TrainArgs& args) {
   LOCKSTEP_ASSIGN_OR_RETURN(const engine::RunFolder run, engine::RunFolder::Open(args.folder));
   LOCKSTEP_ASSIGN_OR_RETURN(const engine::MemoryPlan plan,
@@ -98,6 +127,15 @@ absl::Status RunTrain(const TrainArgs& args) {
   options.spill_folder = args.engine.spill.empty() ? run.path() : args.engine.spill;
   if (args.stop_at >= 0) options.stop_at = static_cast<uint64_t>(args.stop_at);
 
+  std::unique_ptr<trainer::Publisher> publisher;
+  if (!args.publish.coordinator.url.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(publisher, StartPublisher(run, args.publish));
+  }
+  std::optional<TrainingEvaluation> evaluation;
+  if (!args.held_out.empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        evaluation, TrainingEvaluation::Create(*backend, run, args.held_out, args.held_out_limit));
+  }
   TrainDisplay display(args.json);
   std::optional<engine::MetricsWriter> metrics;
   engine::TrainHooks hooks;
@@ -125,19 +163,33 @@ absl::Status RunTrain(const TrainArgs& args) {
     return absl::OkStatus();
   };
   hooks.saved = [&](const std::string& folder, double seconds) {
-    if (args.json) return;
-    display.EndLine();
-    std::fprintf(stderr, "saved %s (%.1f s)\n", folder.c_str(), seconds);
+    if (!args.json) {
+      display.EndLine();
+      std::fprintf(stderr, "saved %s (%.1f s)\n", folder.c_str(), seconds);
+    }
+    if (!evaluation) return;
+    // The training does not depend on it, and goes on.
+    const absl::StatusOr<double> nats = evaluation->Evaluate(folder);
+    if (!nats.ok()) {
+      display.EndLine();
+      std::fprintf(stderr, "not evaluated: %s\n", std::string(nats.status().message()).c_str());
+    } else if (!args.json) {
+      std::fprintf(stderr, "held-out loss %.4f\n", *nats);
+    }
   };
   LOCKSTEP_ASSIGN_OR_RETURN(const engine::TrainSummary summary,
                             engine::Train(*backend, run, options, hooks));
   display.EndLine();
+  nlohmann::json published;
+  if (publisher != nullptr) published = FinishPublishing(args, *publisher);
   if (args.json) {
-    LOCKSTEP_RETURN_IF_ERROR(PrintJson({{"run", run.run_id().ToHex()},
-                                        {"next_step", summary.next_step},
-                                        {"end", summary.end},
-                                        {"chain", summary.chain.ToHex()},
-                                        {"interrupted", summary.interrupted}}));
+    nlohmann::json out = {{"run", run.run_id().ToHex()},
+                          {"next_step", summary.next_step},
+                          {"end", summary.end},
+                          {"chain", summary.chain.ToHex()},
+                          {"interrupted", summary.interrupted}};
+    if (publisher != nullptr) out["published"] = published;
+    LOCKSTEP_RETURN_IF_ERROR(PrintJson(out));
   } else {
     absl::PrintF("%s: %d of %d steps\nchain %s\n",
                  summary.interrupted ? "interrupted and saved" : "done", summary.next_step,
@@ -168,7 +220,15 @@ void AddTrainCommand(CLI::App& app, Action* chosen) {
       ->add_option("--keep-checkpoints", args->options.keep_checkpoints,
                    "keep so many last checkpoints; -1: all")
       ->capture_default_str();
+  train->add_option("--held-out", args->held_out,
+                    "JSONL files of objects with \"text\", or folders of such, to evaluate each "
+                    "checkpoint on (docs/evaluation.md)");
+  train
+      ->add_option("--held-out-limit", args->held_out_limit,
+                   "take the first so many texts of each file")
+      ->check(CLI::PositiveNumber);
   AddEngineOptions(*train, args->engine);
+  AddPublishOptions(*train, args->publish);
   train->add_flag("--json", args->json, "print nothing but a JSON summary at the end");
   train->callback([args, chosen] { *chosen = [args] { return RunTrain(*args); }; });
 }

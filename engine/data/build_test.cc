@@ -21,9 +21,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/file_calls.h"
 #include "base/testing/status_matchers.h"
+#include "base/testing/temporary_folder.h"
 #include "engine/data/build_journal.h"
 #include "engine/data/shard_reader.h"
-#include "engine/data/testing/temporary_folder.h"
 #include "engine/data/verify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,10 +34,6 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using testing::ReadAll;
-using testing::ReadBytes;
-using testing::TemporaryFolder;
-using testing::WriteBytes;
 
 constexpr auto kCancelled = absl::StatusCode::kCancelled;
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;

@@ -22,7 +22,7 @@ std::string WithoutSlash(absl::string_view address) {
 
 HttpRangeSource::HttpRangeSource(std::string address,
                                  std::shared_ptr<const CorpusManifest> manifest,
-                                 std::shared_ptr<HttpClient> client, MirrorNames names)
+                                 std::shared_ptr<net::HttpClient> client, MirrorNames names)
     : address_(WithoutSlash(address)),
       manifest_(std::move(manifest)),
       client_(std::move(client)),
@@ -44,7 +44,7 @@ bool IsHttpAddress(absl::string_view text) {
 }
 
 absl::StatusOr<CorpusManifest> FetchManifest(const std::string& address, const Digest& digest,
-                                             HttpClient& client, MirrorNames names) {
+                                             net::HttpClient& client, MirrorNames names) {
   const std::string url = absl::StrCat(
       WithoutSlash(address), "/",
       names == MirrorNames::kPaths ? std::string(kCorpusManifestFile) : digest.ToHex());

@@ -13,9 +13,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/sha256.h"
-#include "engine/data/http_client.h"
 #include "engine/data/manifest.h"
 #include "engine/data/range_source.h"
+#include "net/http_client.h"
 
 namespace lockstep::engine {
 
@@ -30,14 +30,14 @@ class HttpRangeSource final : public RangeSource {
  public:
   // address: "https://host/path", with or without a slash at its end.
   HttpRangeSource(std::string address, std::shared_ptr<const CorpusManifest> manifest,
-                  std::shared_ptr<HttpClient> client, MirrorNames names = MirrorNames::kPaths);
+                  std::shared_ptr<net::HttpClient> client, MirrorNames names = MirrorNames::kPaths);
   absl::Status Read(const ShardFileId& id, uint64_t begin, std::span<uint8_t> out) override;
   std::string Locate(const ShardFileId& id) const override;
 
  private:
   const std::string address_;
   const std::shared_ptr<const CorpusManifest> manifest_;
-  const std::shared_ptr<HttpClient> client_;
+  const std::shared_ptr<net::HttpClient> client_;
   const MirrorNames names_;
 };
 
@@ -46,7 +46,7 @@ bool IsHttpAddress(absl::string_view text);
 // ADDRESS/manifest.json (or ADDRESS/DIGEST), which must have that digest: checked before anything
 // in it is looked at.
 absl::StatusOr<CorpusManifest> FetchManifest(const std::string& address, const Digest& digest,
-                                             HttpClient& client,
+                                             net::HttpClient& client,
                                              MirrorNames names = MirrorNames::kPaths);
 
 }  // namespace lockstep::engine

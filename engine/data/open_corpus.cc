@@ -29,7 +29,8 @@ absl::Status CheckLocation(const CorpusLocation& location) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<CorpusManifest> ReadManifest(const CorpusLocation& location, HttpClient& client) {
+absl::StatusOr<CorpusManifest> ReadManifest(const CorpusLocation& location,
+                                            net::HttpClient& client) {
   std::vector<std::string> places = location.places;
   if (!location.cache.empty()) places.insert(places.begin(), location.cache);
   absl::Status last;
@@ -61,7 +62,7 @@ absl::Status StartCache(const std::string& folder, const CorpusManifest& manifes
 
 absl::StatusOr<std::shared_ptr<const CorpusReader>> OpenCorpus(const CorpusLocation& location) {
   LOCKSTEP_RETURN_IF_ERROR(CheckLocation(location));
-  const auto client = std::make_shared<HttpClient>(location.http);
+  const auto client = std::make_shared<net::HttpClient>(location.http);
   LOCKSTEP_ASSIGN_OR_RETURN(CorpusManifest parsed, ReadManifest(location, *client));
   const auto manifest = std::make_shared<const CorpusManifest>(std::move(parsed));
   std::vector<std::shared_ptr<RangeSource>> sources;

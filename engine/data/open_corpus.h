@@ -11,9 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "base/sha256.h"
-#include "engine/data/http_client.h"
 #include "engine/data/http_range_source.h"
 #include "engine/data/shard_reader.h"
+#include "net/http_client.h"
 
 namespace lockstep::engine {
 
@@ -26,7 +26,7 @@ struct CorpusLocation {
   // corpus folder with holes. Empty: none.
   std::string cache = {};
   MirrorNames names = MirrorNames::kPaths;  // of addresses
-  HttpOptions http = {};
+  net::HttpOptions http = {};
 };
 
 // The manifest of the first place that has it; all bytes are checked as they are read. Errors:

@@ -13,9 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/status_matchers.h"
+#include "base/testing/temporary_folder.h"
 #include "engine/data/open_corpus.h"
 #include "engine/data/testing/memory_corpus.h"
-#include "engine/data/testing/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -29,10 +29,7 @@ using testing::MakeMemoryCorpus;
 using testing::MemoryCorpus;
 using testing::MemoryRangeSource;
 using testing::MemorySource;
-using testing::ReadAll;
-using testing::TemporaryFolder;
 using testing::Tokens;
-using testing::WriteBytes;
 
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
@@ -180,7 +177,7 @@ TEST(VerifiedRangeSource, RepairsACacheThatWasTorn) {
   fs::resize_file(folder / "web/00000.tokens", 6000);
   VerifiedRangeSource source(Sources({cache, corpus.files}), corpus.manifest, cache);
   EXPECT_THAT(Read(source, kTokens, 0, 18000), IsOkAndHolds(tokens));
-  EXPECT_EQ(testing::ReadBytes(folder / "web/00000.tokens"), tokens);
+  EXPECT_EQ(ReadBytes(folder / "web/00000.tokens"), tokens);
 }
 
 TEST(VerifiedRangeSource, ManyThreadsAtATime) {

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/status_matchers.h"
+#include "base/testing/temporary_folder.h"
 #include "engine/data/testing/memory_corpus.h"
-#include "engine/data/testing/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,10 +23,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::MakeMemoryCorpus;
 using testing::MemoryCorpus;
-using testing::ReadBytes;
-using testing::TemporaryFolder;
 using testing::Tokens;
-using testing::WriteBytes;
 
 constexpr auto kDataLoss = absl::StatusCode::kDataLoss;
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/testing/temporary_folder.h"
 #include "engine/backend/cpu_backend.h"
-#include "engine/data/testing/temporary_folder.h"
 #include "engine/state/checkpoint.h"
 #include "engine/state/export.h"
 #include "engine/step_batch.h"
@@ -23,9 +23,6 @@ namespace lockstep::engine {
 namespace {
 
 using golden::GoldenRun;
-using testing::ReadBytes;
-using testing::TemporaryFolder;
-using testing::WriteBytes;
 
 void NoBytes(int64_t) {}
 

@@ -10,14 +10,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/data/testing/temporary_folder.h"
+#include "base/testing/temporary_folder.h"
 #include "gtest/gtest.h"
 
 namespace lockstep::engine {
 namespace {
-
-using testing::TemporaryFolder;
-using testing::WriteBytes;
 
 constexpr char kQuestion[] =
     R"({"answer":"B","choices":["Red","Blue"],"id":"1","question":"Which?"})";

@@ -196,6 +196,18 @@ class Doctor {
 
 }  // namespace
 
+absl::string_view HealthName(Health health) {
+  switch (health) {
+    case Health::kGood:
+      return "good";
+    case Health::kBad:
+      return "bad";
+    case Health::kNotChecked:
+      return "not checked";
+  }
+  return "";
+}
+
 bool DoctorReport::can_replay() const {
   return std::none_of(findings.begin(), findings.end(),
                       [](const Finding& finding) { return finding.health == Health::kBad; });

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "audit/run_manifest.h"
 #include "engine/memory_plan.h"
 #include "engine/run/run_folder.h"
@@ -30,6 +31,7 @@ enum class Health {
   kBad,         // keeps a replay from working
   kNotChecked,  // does not apply, or waits for something that is bad
 };
+absl::string_view HealthName(Health health);  // "good", "bad", "not checked"
 
 struct Finding {
   std::string what;  // "processor", "memory", "disk", "data", "start", "time"

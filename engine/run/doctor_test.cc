@@ -13,8 +13,8 @@
 
 #include "audit/presets.h"
 #include "base/testing/status_matchers.h"
+#include "base/testing/temporary_folder.h"
 #include "engine/backend/cpu_backend.h"
-#include "engine/data/testing/temporary_folder.h"
 #include "engine/testing/golden_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -31,7 +31,7 @@ std::map<std::string, Finding> ByName(const DoctorReport& report) {
 }
 
 TEST(Doctor, GoldenFitsHere) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const DoctorReport report =
       Diagnose(*audit::Preset("golden"), nullptr,
                {.threads = 1, .memory_bytes = int64_t{1} << 30, .spill_folder = folder.path()});
@@ -80,7 +80,7 @@ TEST(Doctor, ASpillFolderThatIsNotThereIsBad) {
 }
 
 TEST(Doctor, ARunWithoutItsCorpusIsBad) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto run =
       RunFolder::Create(folder / "run", golden::GoldenRun::Manifest(),
                         {.corpus = {folder / "nowhere"}, .tokenizer = "", .parent = ""});
@@ -99,12 +99,12 @@ TEST(Doctor, ARunWithoutItsCorpusIsBad) {
 }
 
 TEST(Doctor, ADamagedCheckpointIsBad) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const auto run =
       RunFolder::Create(folder / "run", golden::GoldenRun::Manifest(),
                         {.corpus = {folder / "nowhere"}, .tokenizer = "", .parent = ""});
   ASSERT_THAT(run, IsOk());
-  testing::WriteBytes(run->CheckpointPath(0) + "/checkpoint.json", "{}");
+  WriteBytes(run->CheckpointPath(0) + "/checkpoint.json", "{}");
   const DoctorReport report = Diagnose(run->manifest(), &*run,
                                        {.threads = 1,
                                         .memory_bytes = int64_t{1} << 30,
@@ -141,13 +141,13 @@ TEST(StepProbe, GrowsWithTheStep) {
 
 // With spills, recomputed layers and f32 parameters the probe goes the same ways.
 TEST(StepProbe, FollowsTheMemoryChoices) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   const std::unique_ptr<Backend> backend = *CreateCpuBackend(2);
   audit::RunManifest run = *audit::Preset("golden");
   run.parameter_storage = audit::ParameterStorage::kF32;
   const MemoryChoices all = {.recompute = true, .spill_partials = true, .spill_state = true};
   EXPECT_THAT(EstimateStep(*backend, run, 16, all, folder.path()), IsOk());
-  EXPECT_THAT(testing::ReadAll(folder.path()), ::testing::IsEmpty());
+  EXPECT_THAT(ReadAll(folder.path()), ::testing::IsEmpty());
   EXPECT_THAT(EstimateStep(*backend, run, 16, all, folder / "none"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("probe")));
 }

@@ -16,8 +16,8 @@
 
 #include "absl/strings/str_split.h"
 #include "base/testing/status_matchers.h"
+#include "base/testing/temporary_folder.h"
 #include "engine/backend/cpu_backend.h"
-#include "engine/data/testing/temporary_folder.h"
 #include "engine/run/weight_norms.h"
 #include "engine/testing/golden_run.h"
 #include "gmock/gmock.h"
@@ -37,14 +37,14 @@ class MetricsTest : public ::testing::Test {
 
   std::vector<Json> Lines() const {
     std::vector<Json> lines;
-    const std::string text = testing::ReadBytes(run_.MetricsPath());
+    const std::string text = ReadBytes(run_.MetricsPath());
     for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
       lines.push_back(Json::parse(std::string(line)));
     }
     return lines;
   }
 
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   const std::unique_ptr<Backend> backend_ = *CreateCpuBackend(2);
   golden::GoldenRun golden_;
   const RunFolder run_;

@@ -29,7 +29,7 @@ class Replayer {
 
   // The verdict; an error is the reason of an inconclusive one.
   absl::StatusOr<Verdict> Run() {
-    LOCKSTEP_ASSIGN_OR_RETURN(StepReader data, OpenRunData(run_));
+    LOCKSTEP_ASSIGN_OR_RETURN(StepReader data, OpenRunData(run_, options_.corpus));
     LOCKSTEP_ASSIGN_OR_RETURN(
         const std::unique_ptr<TrainStep> step,
         TrainStep::Create(
@@ -52,23 +52,31 @@ class Replayer {
     if (!begins_well) return Verdict::kMismatch;
 
     while (state->step < options_.end) {
-      if (hooks_.interrupted && hooks_.interrupted()) return absl::CancelledError("interrupted");
-      LOCKSTEP_ASSIGN_OR_RETURN(const StepBatch batch, ReadStepBatch(data));
-      LOCKSTEP_ASSIGN_OR_RETURN(const StepResult result, step->Run(*state, batch, [&] {
-        return hooks_.interrupted && hooks_.interrupted();
-      }));
+      absl::StatusOr<StepResult> computed = Next(*step, *state, data);
+      if (absl::IsCancelled(computed.status()) && hooks_.canceled) hooks_.canceled(*state);
+      LOCKSTEP_ASSIGN_OR_RETURN(const StepResult result, std::move(computed));
       LOCKSTEP_ASSIGN_OR_RETURN(const StepRecord* const published, Published(result.record.step));
       report_->difference = audit::CompareRecords(*published, result.record);
       const bool match = !report_->difference;
       if (!match) Locate(*published, result, *state, step->layout().table());
-      if (hooks_.stepped) hooks_.stepped(result, match);
+      const absl::Status heard =
+          hooks_.stepped ? hooks_.stepped(result, match ? nullptr : &*report_->difference, *state)
+                         : absl::OkStatus();
       if (!match) return Verdict::kMismatch;
       ++report_->matched;
+      LOCKSTEP_RETURN_IF_ERROR(heard);
     }
     return Verdict::kMatch;
   }
 
  private:
+  absl::StatusOr<StepResult> Next(TrainStep& step, TrainState& state, StepReader& data) const {
+    const auto interrupted = [&] { return hooks_.interrupted && hooks_.interrupted(); };
+    if (interrupted()) return absl::CancelledError("interrupted");
+    LOCKSTEP_ASSIGN_OR_RETURN(const StepBatch batch, ReadStepBatch(data));
+    return step.Run(state, batch, interrupted);
+  }
+
   absl::StatusOr<const StepRecord*> Published(uint64_t step) const {
     if (published_.empty() || step < published_.front().step ||
         step - published_.front().step >= published_.size()) {

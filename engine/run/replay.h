@@ -14,6 +14,7 @@
 #include "audit/step_record.h"
 #include "audit/verdict.h"
 #include "engine/backend/backend.h"
+#include "engine/data/open_corpus.h"
 #include "engine/memory_plan.h"
 #include "engine/run/run_folder.h"
 #include "engine/run/run_inputs.h"
@@ -27,6 +28,8 @@ struct ReplayOptions {
   // Where to start; by default the latest place at or before `begin`. Steps between are replayed
   // and compared too.
   std::optional<StartPoint> start;
+  // Where the corpus is, instead of where the run's folder says.
+  std::optional<CorpusLocation> corpus;
   MemoryChoices memory;
   std::string spill_folder;
 };
@@ -34,7 +37,15 @@ struct ReplayOptions {
 struct ReplayHooks {
   std::function<bool()> interrupted;
   std::function<void(const StartPoint& start)> started;
-  std::function<void(const StepResult& result, bool match)> stepped;
+  // After each step. `difference` is null if it agrees with its record; otherwise the replay ends
+  // here. `state` is that after the step, for whoever wants to save it. An error keeps the replay
+  // from going on; it does not take back a mismatch.
+  std::function<absl::Status(const StepResult& result, const audit::Difference* difference,
+                             TrainState& state)>
+      stepped;
+  // Once interrupted, before the replay ends: the state is that after the last whole step (or the
+  // start), for whoever wants to go on from there another time.
+  std::function<void(TrainState& state)> canceled;
 };
 
 struct ReplayReport {

@@ -15,10 +15,10 @@
 
 namespace lockstep::engine {
 
-absl::StatusOr<StepReader> OpenRunData(const RunFolder& run) {
+absl::StatusOr<StepReader> OpenRunData(const RunFolder& run,
+                                       const std::optional<CorpusLocation>& corpus_at) {
   const audit::RunManifest& manifest = run.manifest();
-  CorpusLocation location;
-  location.places = run.places().corpus;
+  CorpusLocation location = corpus_at.value_or(CorpusLocation{.places = run.places().corpus});
   location.manifest = manifest.corpus;
   if (location.places.empty()) {
     return absl::NotFoundError(absl::StrCat(run.path(), "/places.json: expected where the corpus ",

@@ -14,6 +14,7 @@
 #include "audit/run_manifest.h"
 #include "audit/step_record.h"
 #include "engine/backend/backend.h"
+#include "engine/data/open_corpus.h"
 #include "engine/data/step_reader.h"
 #include "engine/run/run_folder.h"
 #include "engine/state/checkpoint.h"
@@ -21,9 +22,11 @@
 
 namespace lockstep::engine {
 
-// The run's data, before its first step. Errors of OpenCorpus: a corpus with another digest than
-// the manifest's among them.
-absl::StatusOr<StepReader> OpenRunData(const RunFolder& run);
+// The run's data, before its first step, from `corpus` or, without it, from where the folder's
+// places.json says; the manifest says which corpus it is, whatever corpus->manifest does. Errors of
+// OpenCorpus: a corpus with another digest than the manifest's among them.
+absl::StatusOr<StepReader> OpenRunData(const RunFolder& run,
+                                       const std::optional<CorpusLocation>& corpus = std::nullopt);
 
 // A run's state before `step`, from its checkpoint there, for a segment to go on from. The rest of
 // the checkpoint is looked at when the segment starts. NotFound lists the checkpoints there are.

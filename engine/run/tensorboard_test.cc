@@ -11,7 +11,7 @@
 
 #include "absl/strings/escaping.h"
 #include "base/testing/status_matchers.h"
-#include "engine/data/testing/temporary_folder.h"
+#include "base/testing/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -86,12 +86,12 @@ TEST(ScalarEvent, KeepsTheBitsOfWhatIsNotFinite) {
 }
 
 TEST(TensorBoardWriter, WritesAVersionThenWhatWasAdded) {
-  const testing::TemporaryFolder folder;
+  const TemporaryFolder folder;
   auto writer = TensorBoardWriter::Create(folder.path(), 1'700'000'000.25);
   ASSERT_THAT(writer, IsOk());
   (*writer)->AddScalar("a", 1, 1'700'000'001, 0.5f);
   (*writer)->AddScalar("b", 2, 1'700'000'002, 0.25f);
-  auto files = testing::ReadAll(folder.path());
+  auto files = ReadAll(folder.path());
   ASSERT_EQ(files.size(), 1u);
   EXPECT_THAT(files.begin()->first, ::testing::StartsWith("events.out.tfevents.1700000000."));
   EXPECT_EQ(files.begin()->second, "");
@@ -102,7 +102,7 @@ TEST(TensorBoardWriter, WritesAVersionThenWhatWasAdded) {
                            absl::HexStringToBytes("1000") +
                            "\x1a\x0d"
                            "brain.Event:2";
-  EXPECT_EQ(testing::ReadAll(folder.path()).begin()->second,
+  EXPECT_EQ(ReadAll(folder.path()).begin()->second,
             TfRecord(head) + TfRecord(ScalarEvent("a", 1, 1'700'000'001, 0.5f)) +
                 TfRecord(ScalarEvent("b", 2, 1'700'000'002, 0.25f)));
 }

@@ -20,8 +20,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/status_matchers.h"
+#include "base/testing/temporary_folder.h"
 #include "engine/backend/cpu_backend.h"
-#include "engine/data/testing/temporary_folder.h"
 #include "engine/testing/golden_run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -32,10 +32,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::ReadAll;
-using testing::ReadBytes;
-using testing::TemporaryFolder;
-using testing::WriteBytes;
 
 constexpr char kManifest[] = "checkpoint.json";
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/testing/status_matchers.h"
+#include "base/testing/temporary_folder.h"
 #include "engine/backend/cpu_backend.h"
-#include "engine/data/testing/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/random/random.h"
@@ -87,7 +87,7 @@ class FlatArrayTest : public ::testing::Test {
   const std::unique_ptr<Backend> backend_ = *CreateCpuBackend(2);
   const ParameterLayout layout_{Config()};
   const std::vector<Piece> pieces_ = layout_.Pieces(/*with_statistics=*/true);
-  testing::TemporaryFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(FlatArrayTest, TensorsAreCutIntoPieces) {
@@ -143,7 +143,7 @@ TEST_F(FlatArrayTest, APieceIsZeroUntilItIsStored) {
 TEST_F(FlatArrayTest, TheFileHasNoName) {
   const auto array = *FlatArray::Spilled(*backend_, layout_, folder_.path());
   ASSERT_THAT(array->Put(pieces_[1], Values(pieces_[1]).data()), IsOk());
-  EXPECT_THAT(testing::ReadAll(folder_.path()), IsEmpty());
+  EXPECT_THAT(ReadAll(folder_.path()), IsEmpty());
   EXPECT_NE(SpillFile(), "");
 }
 

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/status_matchers.h"
-#include "engine/data/testing/temporary_folder.h"
+#include "base/testing/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -22,9 +22,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
-using testing::TemporaryFolder;
 using ::testing::UnorderedElementsAre;
-using testing::WriteBytes;
 
 SafetensorsHeader Example() {
   SafetensorsHeader header;
