@@ -12,7 +12,7 @@ TOKENIZER = os.path.join(ROOT, "tests", "data", "tokenizer", "sample.tokenizer")
 EMULATOR = shlex.split(os.environ.get("LOCKSTEP_EMULATOR", ""))
 PROGRAM = EMULATOR + [os.environ.get("LOCKSTEP") or os.path.join(ROOT, "build", "release", "cli", "lockstep")]
 RECORD_BYTES = 336  # of a step record, docs/step_record.md
-CODE_FAILURE, CODE_USAGE, CODE_MISMATCH, CODE_BAD_ARTIFACT, CODE_INTERRUPTED = 1, 2, 3, 5, 130
+CODE_FAILURE, CODE_USAGE, CODE_MISMATCH, CODE_NETWORK, CODE_BAD_ARTIFACT, CODE_INTERRUPTED = 1, 2, 3, 4, 5, 130
 
 
 def run_tool(*args, code=0):
@@ -38,3 +38,17 @@ def make_sample_corpus(folder):
     run_tool("corpus", "ingest", os.path.join(SAMPLE, "corpus.toml"), "--out", os.path.join(folder, "stores"))
     run_tool("tokenizer", "train", "--from", *stores, "--vocab", "512", "--out", tokenizer)
     run_tool("corpus", "build", "--tokenizer", tokenizer, "--stores", *stores, "--out", corpus)
+
+
+def make_run(folder, checkpoint_every=5, name="test"):
+    """folder/run: a run of the golden preset on the built-in sample, not trained yet. Its path."""
+    make_sample_corpus(folder)
+    path = os.path.join(folder, "run.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(
+            f'preset = "golden"\nname = "{name}"\ncheckpoint_every = {checkpoint_every}\n'
+            '[corpus]\npath = "corpus"\n[tokenizer]\npath = "tokenizer"\n'
+        )
+    run = os.path.join(folder, "run")
+    run_tool("run", "init", path, "--out", run)
+    return run
