@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/synchronization/mutex.h"
 #include "base/cpu_affinity.h"
 #include "bench/registry.h"
 
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
   app.add_flag("--json", json, "one JSON object a line");
   app.add_flag("--list", list, "name the benchmarks and stop");
   CLI11_PARSE(app, argc, argv);
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // as the programs do
   if (list) {
     for (const auto& [name, entry] : Registry())
       std::printf("%-20s %s\n", name.c_str(), entry.what.c_str());

@@ -26,8 +26,10 @@ endif()
 if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-    # Headers of other libraries are not what is looked at, and a quarter of the time to compile.
-    add_compile_options(-fsanitize-ignorelist=${CMAKE_SOURCE_DIR}/cmake/sanitizers_ignore.txt)
+    # Headers of other libraries are not what is looked at, and a quarter of the time to compile. By a path from where
+    # compilers run, so that objects are the same in every checkout (ccache does not know of this flag).
+    file(RELATIVE_PATH _lockstep_ignored ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/cmake/sanitizers_ignore.txt)
+    add_compile_options(-fsanitize-ignorelist=${_lockstep_ignored})
   endif()
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()
