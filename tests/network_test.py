@@ -4,7 +4,8 @@
 three instruction sets, and what `lockstep verify` finds in a bundle of the log alone. An honest run ends confirmed; one with a step
 that was tampered with ends with that step disputed and the others confirmed.
 
-LOCKSTEP_ARM_WORKER names a worker built for 64-bit ARM, which then takes the third place, under qemu."""
+LOCKSTEP_ARM_WORKER names a worker built for 64-bit ARM, which then takes the third place, under qemu; LOCKSTEP_INGESTED a folder of
+document stores to train on in the place of the built-in sample, such as that of scripts/fetch-corpus."""
 
 import json
 import os
@@ -19,6 +20,7 @@ from tool import CODE_MISMATCH, make_run, output, run_tool
 STEPS = 12
 CHEATED_STEP = 6
 ARM_WORKER = os.environ.get("LOCKSTEP_ARM_WORKER")
+INGESTED = os.environ.get("LOCKSTEP_INGESTED")
 DISHONEST_TRAINER = os.environ.get("LOCKSTEP_DISHONEST_TRAINER") or os.path.join(
     ROOT, "build", "release", "tests", "lockstep_dishonest_trainer"
 )
@@ -98,7 +100,7 @@ class NetworkTest(unittest.TestCase):
         self.assertEqual(self.coordinator.stop(), 0)
 
     def test_an_honest_run_is_confirmed(self):
-        run = make_run(self.folder)
+        run = make_run(self.folder, ingested=INGESTED)
         backends = self.start_workers()
         # The workers audit what the trainer has just published.
         summary = self.publish(run, "--stop-at", str(STEPS), "--quorum", "3", "--backends", str(backends))
@@ -123,7 +125,7 @@ class NetworkTest(unittest.TestCase):
         self.assertTrue(verify(bundle, "--log-key", self.log_key(), *options)["sound"])
 
     def check_tampered(self, what):
-        run = make_run(self.folder)
+        run = make_run(self.folder, ingested=INGESTED)
         backends = self.start_workers()
         self.publish(run, "--stop-at", str(CHEATED_STEP), "--quorum", "3", "--backends", str(backends))
         done = subprocess.run([DISHONEST_TRAINER, run, what], capture_output=True, check=False)

@@ -14,7 +14,7 @@ import unittest
 import xml.etree.ElementTree
 
 from tool import CODE_BAD_ARTIFACT, CODE_FAILURE, CODE_MISMATCH, CODE_USAGE, EMULATOR, RECORD_BYTES
-from tool import error, make_sample_corpus, output, run_tool
+from tool import error, make_corpus, output, run_tool
 
 STEPS = 4 if EMULATOR else 24
 NORMS_EVERY = 20
@@ -90,7 +90,7 @@ class RunToolsTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        make_sample_corpus(cls.folder)
+        make_corpus(cls.folder)
         cls.a = cls.new_run("a", "")
         # Another learning rate: the first step's gradient is the same, its update is not.
         cls.b = cls.new_run("b", "[recipe]\npeak_lr = 0.001\n")

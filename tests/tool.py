@@ -31,18 +31,20 @@ def error(*args, code):
     return run_tool(*args, code=code).stderr.decode()
 
 
-def make_sample_corpus(folder):
-    """folder/tokenizer of 512 entries and folder/corpus, of the built-in sample."""
-    stores = [os.path.join(folder, "stores", name) for name in ("web", "edu", "code", "math")]
+def make_corpus(folder, ingested=None):
+    """folder/tokenizer of 512 entries and folder/corpus, of the document stores in the folder `ingested`, or of the built-in sample."""
+    if ingested is None:
+        ingested = os.path.join(folder, "stores")
+        run_tool("corpus", "ingest", os.path.join(SAMPLE, "corpus.toml"), "--out", ingested)
+    stores = [os.path.join(ingested, name) for name in ("web", "edu", "code", "math")]
     tokenizer, corpus = os.path.join(folder, "tokenizer"), os.path.join(folder, "corpus")
-    run_tool("corpus", "ingest", os.path.join(SAMPLE, "corpus.toml"), "--out", os.path.join(folder, "stores"))
     run_tool("tokenizer", "train", "--from", *stores, "--vocab", "512", "--out", tokenizer)
     run_tool("corpus", "build", "--tokenizer", tokenizer, "--stores", *stores, "--out", corpus)
 
 
-def make_run(folder, checkpoint_every=5, name="test"):
-    """folder/run: a run of the golden preset on the built-in sample, not trained yet. Its path."""
-    make_sample_corpus(folder)
+def make_run(folder, checkpoint_every=5, name="test", ingested=None):
+    """folder/run: a run of the golden preset, not trained yet, on the text of make_corpus. Its path."""
+    make_corpus(folder, ingested)
     path = os.path.join(folder, "run.toml")
     with open(path, "w", encoding="utf-8") as file:
         file.write(

@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 from tool import CODE_BAD_ARTIFACT, CODE_FAILURE, CODE_INTERRUPTED, CODE_MISMATCH, EMULATOR, PROGRAM, RECORD_BYTES
-from tool import make_sample_corpus, output, run_tool
+from tool import make_corpus, output, run_tool
 
 STEPS = 4 if EMULATOR else 24
 CHECKPOINT_EVERY = 2 if EMULATOR else 5
@@ -25,7 +25,7 @@ class TrainTest(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        make_sample_corpus(cls.folder)
+        make_corpus(cls.folder)
         with open(cls.path("run.toml"), "w", encoding="utf-8") as file:
             file.write(
                 f'preset = "golden"\nname = "test"\ncheckpoint_every = {CHECKPOINT_EVERY}\n'

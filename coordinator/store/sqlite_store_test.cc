@@ -50,7 +50,7 @@ class SqliteStoreTest : public ::testing::Test {
  protected:
   SqliteStoreTest() : path_(scratch_.Path("store.sqlite")) { Reopen(); }
 
-  void Reopen(int busy_ms = 0) {
+  void Reopen(int busy_ms = SqliteDatabase::kBusyMsDefault) {
     store_.reset();
     absl::StatusOr<std::unique_ptr<SqliteStore>> store = SqliteStore::Open(path_, busy_ms);
     ASSERT_THAT(store, IsOk());
@@ -595,6 +595,7 @@ TEST_F(SqliteStoreTest, AMigrationMayBeCutOffAnywhere) {
 }
 
 TEST_F(SqliteStoreTest, ABusyStoreIsUnavailableAndNothingHappens) {
+  Reopen(/*busy_ms=*/0);
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open(path_.c_str(), &other), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);

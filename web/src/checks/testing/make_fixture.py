@@ -23,7 +23,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), 
 sys.path.insert(0, os.path.join(ROOT, "tests"))
 
 from network import Coordinator, Worker, counts, wait_for  # noqa: E402 (the path comes first)
-from tool import make_sample_corpus, output, run_tool, SAMPLE  # noqa: E402
+from tool import make_corpus, output, run_tool, SAMPLE  # noqa: E402
 
 DISHONEST_TRAINER = os.environ.get("LOCKSTEP_DISHONEST_TRAINER") or os.path.join(
     ROOT, "build", "release", "tests", "lockstep_dishonest_trainer"
@@ -40,7 +40,7 @@ def make_small_corpus(folder):
 
 
 def make_run(folder, whole):
-    (make_sample_corpus if whole else make_small_corpus)(folder)
+    (make_corpus if whole else make_small_corpus)(folder)
     with open(os.path.join(folder, "run.toml"), "w", encoding="utf-8") as file:
         file.write(
             f'preset = "golden"\nname = "fixture"\ncheckpoint_every = 3\n[corpus]\npath = "corpus"\n'
