@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 
@@ -32,7 +33,9 @@ inline absl::Status PrintJson(const nlohmann::json& value) {
 
 // In quotes, with escapes for what a terminal would not show.
 inline std::string Quoted(absl::string_view bytes) {
-  return absl::StrCat("\"", absl::Utf8SafeCHexEscape(bytes), "\"");
+  // An apostrophe needs none between double quotes.
+  return absl::StrCat("\"",
+                      absl::StrReplaceAll(absl::Utf8SafeCHexEscape(bytes), {{"\\'", "'"}}), "\"");
 }
 
 }  // namespace lockstep::cli

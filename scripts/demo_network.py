@@ -256,8 +256,9 @@ class Demo:
              self.path("trainer.key"), "--quorum", str(len(OPERATORS)), "--backends", str(len(set(self.sets))), "--openings", "2", *options],
         )  # fmt: skip
 
-    def run_id(self, name):
-        return json.loads(subprocess.run([LOCKSTEP, "run", "inspect", self.path(name), "--json"], capture_output=True, check=True).stdout)["run"]
+    def inspect(self, name):
+        """What a run's folder says of itself."""
+        return json.loads(subprocess.run([LOCKSTEP, "run", "inspect", self.path(name), "--json"], capture_output=True, check=True).stdout)
 
     def status(self, id):
         """What the coordinator says of a run; None: not registered yet, or no answer now."""
@@ -294,15 +295,15 @@ class Demo:
     def honest_run(self):
         steps, checkpoint_every = SIZES[self.size]
         self.make_run("run", "demo", steps, checkpoint_every)
-        self.id = self.run_id("run")
+        self.id = self.inspect("run")["run"]
         self.train("run", "--held-out", os.path.join(HELD_OUT, "moby-dick.jsonl"), os.path.join(HELD_OUT, "sotu.jsonl"), "--held-out-limit", "8")
         self.watch(self.id, lambda _: self.programs.finished("run"), "training")
 
     def tampered_run(self):
         """A run like any other, but that in one step the trainer flips a bit of a weight and goes on as if nothing were."""
-        self.make_run("tampered", "demo, tampered with", TAMPERED_STEPS, TAMPERED_STEP)
-        self.tampered_id = self.run_id("tampered")
-        if not os.path.exists(self.path("tampered", "leaves", f"{TAMPERED_STEP:08}")):
+        self.make_run("tampered", "demo-tampered", TAMPERED_STEPS, TAMPERED_STEP)
+        self.tampered_id = self.inspect("tampered")["run"]
+        if self.inspect("tampered")["steps"] <= TAMPERED_STEP:
             self.train("tampered", "--stop-at", str(TAMPERED_STEP))
             self.watch(self.tampered_id, lambda _: self.programs.finished("tampered"), "training")
             self.programs.run("tampered", [DISHONEST_TRAINER, self.path("tampered"), "weight"])
@@ -316,8 +317,8 @@ class Demo:
             if difference:
                 place = f" ({difference['place']})" if difference["place"] else ""
                 self.screen.say(
-                    f"   caught: step {dispute['step']}; its {difference['field']}{place} were published as\n"
-                    f"     {difference['expected']}, and computed as\n     {difference['found']}"
+                    f"   caught: step {dispute['step']} parts in \"{difference['field']}\"{place}\n"
+                    f"     published  {difference['expected']}\n     computed   {difference['found']}"
                 )
                 return
 

@@ -291,8 +291,9 @@ class LogVerifier {
       if (mismatch == nullptr) continue;
       disputed.others.push_back(digest(mismatch->computed));
       disputed.evidence.push_back(run.attestations()[id].log_index);
-      disputed.places.push_back(
-          absl::StrCat(mismatch->difference.field, " ", mismatch->difference.place));
+      const Difference& difference = mismatch->difference;
+      disputed.places.push_back(absl::StrCat(difference.field, difference.place.empty() ? "" : " ",
+                                             difference.place));
     }
     return disputed;
   }
