@@ -111,7 +111,7 @@ class WalkthroughTest(unittest.TestCase):
         self.assertGreater(len(commands), 4)
         parts = self.type(commands, with_free_ports)
         self.assertIn("lockstep train", parts[1])  # what `run init` says comes next
-        self.assertIn("10 of 120 steps", parts[3])
+        self.assertIn("steps       0 to 9, 10240 tokens", parts[3])
         self.assertTrue(parts[3].startswith("audit.example.com/lockstep+"), parts[3])
         self.assertTrue(os.listdir(os.path.join(self.folder, "mine", "www", "artifact")))
 
