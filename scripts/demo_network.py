@@ -241,7 +241,7 @@ class Demo:
             "[topology]", "replicas = 2", "shards = 2", "micro_batch = 2",
         ]  # fmt: skip
         if steps:
-            lines += ["[recipe]", f"warmup_tokens = {max(1, steps // 10) * TOKENS_PER_STEP}"]
+            lines += ["[recipe]", "peak_lr = 0.001", f"warmup_tokens = {steps // 5 * TOKENS_PER_STEP}"]  # a short run needs a gentle one
             lines += ["[[batch.phases]]", "windows_per_step = 16", f"until_tokens = {steps * TOKENS_PER_STEP}"]
         config = self.path(name + ".toml")
         with open(config, "w", encoding="utf-8") as file:
@@ -362,10 +362,14 @@ class Demo:
         screen.phase("done")
 
     def stay(self):
+        """Leaves the network up until somebody ends it."""
         self.screen.say(f"   the dashboard: http://127.0.0.1:{self.ports['http_port']}/ until Ctrl-C; docs/audit_a_run.md says how to join in")
-        while True:
-            self.programs.check("coordinator")
-            time.sleep(1)
+        try:
+            while True:
+                self.programs.check("coordinator")
+                time.sleep(1)
+        except KeyboardInterrupt:
+            self.screen.say("\ndemo: ended")
 
 
 def interrupt(*_):
