@@ -174,10 +174,6 @@ def free_port(wanted):
     return wanted
 
 
-def count(number, noun):
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 class Demo:
     def __init__(self, size, screen, folder):
         self.screen = screen
@@ -409,7 +405,7 @@ def main():
     except KeyboardInterrupt:
         screen.say("\ndemo: ending what it started; what is there is used again by the next one")
         return CODE_INTERRUPTED
-    except DemoError as error:
+    except (DemoError, OSError) as error:  # the latter: a full disk, a coordinator that does not answer
         screen.clear()
         print(f"demo: {error}", file=sys.stderr)
         return 1
