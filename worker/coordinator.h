@@ -36,7 +36,7 @@ class Coordinator {
 
   virtual absl::StatusOr<v1::SubmitKeyEventResponse> SubmitKeyEvent(
       const v1::SubmitKeyEventRequest& request) = 0;
-  // The headers of these are filled in on the way.
+  // The headers of these are filled in on the way, and the key and attempt of an attestation.
   virtual absl::StatusOr<v1::AcquireLeaseResponse> AcquireLease(
       const v1::AcquireLeaseRequest& request) = 0;
   virtual absl::StatusOr<v1::HeartbeatResponse> Heartbeat(const v1::HeartbeatRequest& request) = 0;

@@ -72,9 +72,14 @@ class GrpcCoordinator final : public Coordinator {
   }
   absl::StatusOr<v1::SubmitAttestationResponse> SubmitAttestation(
       const v1::SubmitAttestationRequest& request) override {
-    return CallSigned<v1::SubmitAttestationResponse>("/lockstep.v1.AuditService/SubmitAttestation",
-                                                     request,
-                                                     &v1::AuditService::Stub::SubmitAttestation);
+    v1::SubmitAttestationRequest whole = request;
+    whole.set_public_key(key_.public_key().bytes.data(), key_.public_key().bytes.size());
+    whole.set_attempt_id(options_.attempt_id);
+    v1::SubmitAttestationResponse response;
+    LOCKSTEP_RETURN_IF_ERROR(Repeat([&](grpc::ClientContext* context) {
+      return stub_->SubmitAttestation(context, whole, &response);
+    }));
+    return response;
   }
   absl::StatusOr<v1::SubmitOpeningResponse> SubmitOpening(
       const v1::SubmitOpeningRequest& request) override {

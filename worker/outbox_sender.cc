@@ -74,7 +74,6 @@ class Sender {
  private:
   absl::StatusOr<bool> Attest(uint64_t number, OutboxItem* item) {
     v1::SubmitAttestationRequest request;
-    request.set_lease_id(item->lease_id);
     request.set_envelope(item->envelope);
     const absl::StatusOr<v1::SubmitAttestationResponse> answer =
         coordinator_.SubmitAttestation(request);

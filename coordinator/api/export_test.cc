@@ -41,7 +41,7 @@ class ExportTest : public ApiTest {
     audit::StepRecord wrong = network_.Record(other.first_step);
     wrong.windows = audit::TestDigest("wrong", 0);
     network_
-        .Attest(other, network_.Found(other, other.first_step, WorkerKey(1), &wrong), WorkerKey(1))
+        .Attest(network_.Found(other, other.first_step, WorkerKey(1), &wrong), WorkerKey(1))
         .value();
   }
 };

@@ -313,7 +313,7 @@ TEST_F(ApiTest, AStepWithAllThereIs) {
   network_.AddRun(3);
   const LeaseRow lease = network_.Lease(WorkerKey(0)).lease;
   const audit::Attestation said = network_.Found(lease, 1, WorkerKey(0));
-  const AttestationAnswer answer = network_.Attest(lease, said, WorkerKey(0)).value();
+  const AttestationAnswer answer = network_.Attest(said, WorkerKey(0)).value();
   Json step = Get(RunPath("steps/1"));
   EXPECT_EQ(step["attestations"][0]["counts"], false);
   EXPECT_EQ(step["attestations"][0]["why_not"], "it has not opened what was asked for");
@@ -426,14 +426,14 @@ TEST_F(ApiTest, Disputes) {
   audit::StepRecord wrong = network_.Record(0);
   wrong.parameters = audit::TestDigest("wrong", 0);
   const AttestationAnswer said =
-      network_.Attest(lease, network_.Found(lease, 0, WorkerKey(0), &wrong), WorkerKey(0)).value();
+      network_.Attest(network_.Found(lease, 0, WorkerKey(0), &wrong), WorkerKey(0)).value();
   const audit::StepRecord second =
       audit::TestRecord(network_.registration(), &network_.Record(0), "second");
   const std::string second_entry = audit::TestEntry(
       audit::PublishedRecord{.run_id = network_.run_id(), .record = second}, {audit::kTrainerKey});
   EXPECT_FALSE(network_->PublishRecords(network_.run_id(), {second_entry}).ok());
   const audit::Attestation copied = network_.Found(other, 2, WorkerKey(1));
-  const AttestationAnswer answer = network_.Attest(other, copied, WorkerKey(1)).value();
+  const AttestationAnswer answer = network_.Attest(copied, WorkerKey(1)).value();
   std::vector<audit::Opening> openings = network_.Openings(copied, answer, WorkerKey(1));
   openings[0].proof[0] = audit::TestDigest("made up", 1);
   EXPECT_FALSE(network_.Open(openings, WorkerKey(1)).ok());
@@ -482,15 +482,15 @@ TEST_F(ApiTest, OperatorsAndWorkers) {
   network_.AddRun(4);
   const LeaseRow lease = network_.Lease(WorkerKey(0)).lease;
   network_.Match(lease, 0, WorkerKey(0));
-  network_.Attest(lease, network_.Found(lease, 1, WorkerKey(0)), WorkerKey(0)).value();
+  network_.Attest(network_.Found(lease, 1, WorkerKey(0)), WorkerKey(0)).value();
   audit::Attestation late = network_.Found(lease, 2, WorkerKey(0));
   late.nonce = audit::TestDigest("another nonce", 0);
-  EXPECT_FALSE(network_.Attest(lease, late, WorkerKey(0)).ok());
+  EXPECT_FALSE(network_.Attest(late, WorkerKey(0)).ok());
   network_.clock.Advance(absl::Seconds(5));
   const LeaseRow other = network_.Lease(WorkerKey(1)).lease;
   audit::StepRecord wrong = network_.Record(0);
   wrong.gradient = audit::TestDigest("wrong", 0);
-  network_.Attest(other, network_.Found(other, 0, WorkerKey(1), &wrong), WorkerKey(1)).value();
+  network_.Attest(network_.Found(other, 0, WorkerKey(1), &wrong), WorkerKey(1)).value();
 
   std::vector<Json> operators = All("operators", "operators", 1);
   ASSERT_EQ(operators.size(), 2u);
@@ -603,7 +603,7 @@ TEST_F(ApiTest, EventsAsTheyHappen) {
   EXPECT_THAT(listener.buffer(), HasSubstr("Access-Control-Allow-Origin: *"));
   const LeaseRow lease = network_.Lease(WorkerKey(0)).lease;
   const audit::Attestation said = network_.Found(lease, 1, WorkerKey(0));
-  const AttestationAnswer answer = network_.Attest(lease, said, WorkerKey(0)).value();
+  const AttestationAnswer answer = network_.Attest(said, WorkerKey(0)).value();
   network_.Open(network_.Openings(said, answer, WorkerKey(0)), WorkerKey(0)).value();
   network_->PublishRecords(network_.run_id(), network_.RecordEntries(2, 2)).value();
   network_.AddOperator(1);

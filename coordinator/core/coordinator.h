@@ -105,8 +105,10 @@ class Coordinator {
   // `detail`: what its holder says of it, for people; cut and without control characters.
   absl::Status ReleaseLease(const Caller& caller, const std::string& lease_id, ReleaseReason reason,
                             absl::string_view detail = "");
-  absl::StatusOr<AttestationAnswer> SubmitAttestation(const Caller& caller,
-                                                      const std::string& lease_id,
+  // Signed by `key`, of the lease that the envelope names, which is that attempt's. The same again
+  // is answered as before.
+  absl::StatusOr<AttestationAnswer> SubmitAttestation(const Ed25519PublicKey& key,
+                                                      const std::string& attempt_id,
                                                       const std::string& envelope);
   // All of one attestation. The last one's entry.
   absl::StatusOr<audit::EntryRef> SubmitOpenings(const Caller& caller,
@@ -255,8 +257,8 @@ class Coordinator {
                                       uint64_t end);
   absl::StatusOr<AcquireAnswer> AnswerAgain(Work& work, const std::string& response);
   absl::Status CheckAttempt(Work& work, const Caller& caller);
-  absl::StatusOr<LiveLease*> FindLive(Work& work, const Caller& caller,
-                                      const std::string& lease_id);
+  absl::StatusOr<LiveLease*> FindLive(Work& work, const Ed25519PublicKey& key,
+                                      const std::string& attempt_id, const std::string& lease_id);
   absl::Status EndLease(Work& work, LiveLease& lease, LeaseState state, bool excused = false,
                         std::string detail = "");
   KeyTrust AfterLease(const KeyTrust& trust, const LiveLease& lease, LeaseState state,
@@ -270,11 +272,12 @@ class Coordinator {
   CanaryRow MakeCanary(const LeaseRow& lease, const audit::StepRecord& record);
 
   // Attestations and openings.
-  absl::StatusOr<AttestationAnswer> Attest(Work& work, const Caller& caller,
-                                           const std::string& lease_id,
+  absl::StatusOr<AttestationAnswer> Attest(Work& work, const Ed25519PublicKey& key,
+                                           const std::string& attempt_id,
                                            const audit::LogEntry& entry,
                                            const std::string& envelope);
   static absl::Status CheckLease(const LiveLease& lease, const audit::Attestation& said);
+  bool Saw(const CanaryRow& canary, const audit::Attestation& said) const;
   absl::StatusOr<AttestationAnswer> AnswerCanary(Work& work, LiveLease& lease,
                                                  const CanaryRow& canary,
                                                  const audit::Attestation& said,

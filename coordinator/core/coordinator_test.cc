@@ -76,7 +76,7 @@ TEST_F(CoordinatorTest, AMatchThatOpensNothingCountsForNothing) {
   // Everything that is published, copied; the commitment is to what it does not have.
   audit::Attestation said = network_.Found(lease.lease, 0, copycat);
   said.openings_digest = TestDigest("made up", 0);
-  const AttestationAnswer answer = network_.Attest(lease.lease, said, copycat).value();
+  const AttestationAnswer answer = network_.Attest(said, copycat).value();
   ASSERT_TRUE(answer.challenge.has_value());
   EXPECT_EQ(network_.StateOf(0), StepState::kClaimed) << "and no more than that";
   network_.clock.Advance(absl::Hours(2));
@@ -91,7 +91,7 @@ TEST_F(CoordinatorTest, AWrongOpeningVoidsTheAttestation) {
   const int copycat = WorkerKey(0);
   const LeaseGrant lease = network_.Lease(copycat);
   audit::Attestation said = network_.Found(lease.lease, 0, copycat);
-  const AttestationAnswer answer = network_.Attest(lease.lease, said, copycat).value();
+  const AttestationAnswer answer = network_.Attest(said, copycat).value();
   std::vector<audit::Opening> openings = network_.Openings(said, answer, copycat);
   openings[0].proof[0] = TestDigest("made up", 1);
   EXPECT_THAT(network_.Open(openings, copycat).status(), HasReason("OPENING_WRONG"));
@@ -111,7 +111,7 @@ TEST_F(CoordinatorTest, AMismatchDisputesTheStepAndKeepsBothRecords) {
   audit::StepRecord found = network_.Record(0);
   found.parameters = TestDigest("what it really is", 0);
   const audit::Attestation said = network_.Found(lease.lease, 0, worker, &found);
-  const AttestationAnswer answer = network_.Attest(lease.lease, said, worker).value();
+  const AttestationAnswer answer = network_.Attest(said, worker).value();
   EXPECT_FALSE(answer.challenge.has_value());
   EXPECT_EQ(network_.StateOf(0), StepState::kDisputed);
   EXPECT_EQ(network_.CountEntries("dispute"), 1);
@@ -364,44 +364,37 @@ TEST_F(CoordinatorTest, EveryLieAboutALeaseHasItsReasonAndIsKept) {
   const LeaseRow lease = network_.Lease(worker, 2).lease;
   ASSERT_EQ(lease.end_step, 2u);
   const audit::Attestation honest = network_.Found(lease, 0, worker);
-  const auto attest = [&](const audit::Attestation& said, const LeaseRow& row, int key) {
-    return network_.Attest(row, said, key).status();
+  const auto attest = [&](const audit::Attestation& said, int key) {
+    return network_.Attest(said, key).status();
   };
-  LeaseRow unknown = lease;
-  unknown.lease_id = "0123456789abcdef0123456789abcdef";
-  EXPECT_THAT(attest(honest, unknown, worker), HasReason("LEASE_UNKNOWN"));
-  // Another key's lease; another attempt's; another lease in the attestation.
-  EXPECT_THAT(attest(network_.Found(lease, 0, other), lease, other), HasReason("LEASE_FOREIGN"));
-  EXPECT_THAT(network_
-                  ->SubmitAttestation(network_.CallerOf(worker, "attempt 2"), lease.lease_id,
-                                      TestEntry(honest, {worker}))
-                  .status(),
-              HasReason("LEASE_FOREIGN"));
   audit::Attestation said = honest;
-  said.lease_id = unknown.lease_id;
-  EXPECT_THAT(attest(said, lease, worker), HasReason("LEASE_FOREIGN"));
-  EXPECT_THAT(attest(network_.Found(lease, 2, worker), lease, worker),
-              HasReason("STEP_OUTSIDE_LEASE"));
+  said.lease_id = "0123456789abcdef0123456789abcdef";
+  EXPECT_THAT(attest(said, worker), HasReason("LEASE_UNKNOWN"));
+  // Another key's lease; another attempt's.
+  EXPECT_THAT(attest(network_.Found(lease, 0, other), other), HasReason("LEASE_FOREIGN"));
+  EXPECT_THAT(network_.Attest(honest, worker, "attempt 2").status(), HasReason("LEASE_FOREIGN"));
+  EXPECT_THAT(attest(network_.Found(lease, 2, worker), worker), HasReason("STEP_OUTSIDE_LEASE"));
   said = honest;
   said.run_id = TestDigest("another run", 0);
-  EXPECT_THAT(attest(said, lease, worker), HasReason("STEP_OUTSIDE_LEASE"));
+  EXPECT_THAT(attest(said, worker), HasReason("STEP_OUTSIDE_LEASE"));
   said = honest;
   said.nonce = TestDigest("another nonce", 0);
-  EXPECT_THAT(attest(said, lease, worker), HasReason("NONCE_WRONG"));
+  EXPECT_THAT(attest(said, worker), HasReason("NONCE_WRONG"));
   said = honest;
   said.roots.gradient = TestDigest("another gradient", 0);
-  EXPECT_THAT(attest(said, lease, worker), HasReason("FALSE_VERDICT"));
+  EXPECT_THAT(attest(said, worker), HasReason("FALSE_VERDICT"));
   EXPECT_EQ(network_.Trust(worker).invalid, 1);
   // Another's attestation under one's own name; and garbage.
-  EXPECT_THAT(
-      network_
-          ->SubmitAttestation(network_.CallerOf(other), lease.lease_id, TestEntry(honest, {worker}))
-          .status(),
-      HasReason("ENVELOPE_INVALID"));
-  EXPECT_THAT(network_->SubmitAttestation(network_.CallerOf(worker), lease.lease_id, "{}").status(),
-              HasReason("ENVELOPE_INVALID"));
+  const auto submit = [&](const std::string& envelope, int key) {
+    return network_
+        ->SubmitAttestation(audit::TestPublicKey(key), SmallNetwork::AttemptOf(key, "attempt 1"),
+                            envelope)
+        .status();
+  };
+  EXPECT_THAT(submit(TestEntry(honest, {worker}), other), HasReason("ENVELOPE_INVALID"));
+  EXPECT_THAT(submit("{}", worker), HasReason("ENVELOPE_INVALID"));
   network_.clock.Advance(absl::Hours(1));
-  EXPECT_THAT(attest(honest, lease, worker), HasReason("LEASE_EXPIRED"));
+  EXPECT_THAT(attest(honest, worker), HasReason("LEASE_EXPIRED"));
 
   EXPECT_EQ(network_.CountEntries("attestation"), 0);
   const std::vector<EvidenceRow> evidence = network_.Evidence();
@@ -422,7 +415,7 @@ TEST_F(CoordinatorTest, OfOnesLiesTheFirstAreKept) {
   const auto lie = [&](uint64_t n) {
     audit::Attestation said = network_.Found(lease, 0, worker);
     said.nonce = TestDigest("another nonce", n);
-    EXPECT_THAT(network_.Attest(lease, said, worker).status(), HasReason("NONCE_WRONG"));
+    EXPECT_THAT(network_.Attest(said, worker).status(), HasReason("NONCE_WRONG"));
     return TestEntry(said, {worker});
   };
   const std::string first = lie(0);
@@ -431,7 +424,7 @@ TEST_F(CoordinatorTest, OfOnesLiesTheFirstAreKept) {
   ASSERT_EQ(evidence.size(), 3u);
   EXPECT_EQ(evidence[0].envelope, first);
   // Of another kind, or by another, there is room.
-  EXPECT_THAT(network_.Attest(lease, network_.Found(lease, 2, worker), worker).status(),
+  EXPECT_THAT(network_.Attest(network_.Found(lease, 2, worker), worker).status(),
               HasReason("STEP_OUTSIDE_LEASE"));
   EXPECT_EQ(network_.Evidence().size(), 4u);
   network_.options.evidence_max = 2;
@@ -458,7 +451,7 @@ TEST_F(CoordinatorTest, WhatHasEndedIsForgottenInTheEnd) {
   const int worker = WorkerKey(0);
   const LeaseRow lease = network_.Lease(worker, 1).lease;
   const audit::Attestation said = network_.Found(lease, 0, worker);
-  const AttestationAnswer answer = network_.Attest(lease, said, worker).value();
+  const AttestationAnswer answer = network_.Attest(said, worker).value();
   network_.Open(network_.Openings(said, answer, worker), worker).value();
   const auto known = [&] {
     const auto view = network_->ReadStore().value();
@@ -490,19 +483,16 @@ TEST_F(CoordinatorTest, TheSameRequestHasTheSameAnswer) {
               HasReason("REQUEST_ID_REUSED"));
 
   const LeaseRow& lease = first.lease->lease;
-  const std::string envelope = TestEntry(network_.Found(lease, 0, worker), {worker});
-  const Caller submit = network_.CallerOf(worker);
-  const AttestationAnswer once =
-      network_->SubmitAttestation(submit, lease.lease_id, envelope).value();
-  const AttestationAnswer twice =
-      network_->SubmitAttestation(submit, lease.lease_id, envelope).value();
+  const audit::Attestation said = network_.Found(lease, 0, worker);
+  const AttestationAnswer once = network_.Attest(said, worker).value();
+  const AttestationAnswer twice = network_.Attest(said, worker).value();
   EXPECT_EQ(once.entry->log_index, twice.entry->log_index);
   EXPECT_EQ(once.challenge, twice.challenge);
   EXPECT_EQ(network_.CountEntries("attestation"), 1);
   // The step once more, said otherwise.
   audit::Attestation other = network_.Found(lease, 0, worker);
   other.engine.version = "2.0";
-  EXPECT_THAT(network_.Attest(lease, other, worker).status(), HasReason("ATTESTATION_EXISTS"));
+  EXPECT_THAT(network_.Attest(other, worker).status(), HasReason("ATTESTATION_EXISTS"));
 
   const Caller release = network_.CallerOf(worker);
   EXPECT_TRUE(network_->ReleaseLease(release, lease.lease_id, ReleaseReason::kCanceled).ok());
@@ -647,7 +637,7 @@ TEST_F(CoordinatorTest, KeysComeAndGo) {
                           {OperatorKey(0)})
                   .ok());
   EXPECT_FALSE(network_->Heartbeat(network_.CallerOf(worker), lease.lease_id).value());
-  EXPECT_THAT(network_.Attest(lease, network_.Found(lease, 0, worker), worker).status(),
+  EXPECT_THAT(network_.Attest(network_.Found(lease, 0, worker), worker).status(),
               HasReason("KEY_REVOKED"));
   EXPECT_THAT(
       network_->AcquireLease(network_.CallerOf(worker), SmallNetwork::Machine(), 0).status(),
@@ -763,7 +753,7 @@ TEST_F(CoordinatorTest, WhoSaysMatchToACanaryIsCaught) {
   audit::Attestation said = audit::TestAttestation(network_.run_id(), served, TestPublicKey(liar));
   said.lease_id = grant.lease.lease_id;
   said.nonce = grant.lease.nonce;
-  EXPECT_THAT(network_.Attest(grant.lease, said, liar).status(),
+  EXPECT_THAT(network_.Attest(said, liar).status(),
               HasReason("NOT_THE_PUBLISHED_RECORD"));
   EXPECT_EQ(network_.Trust(liar).invalid, 1);
   EXPECT_EQ(network_.Trust(liar).canaries, 0);
@@ -780,7 +770,7 @@ TEST_F(CoordinatorTest, WhoSaysMatchToACanaryIsCaught) {
                                 &network_.Record(other.canary->step));
   said.lease_id = other.lease.lease_id;
   said.nonce = other.lease.nonce;
-  const AttestationAnswer answer = network_.Attest(other.lease, said, honest).value();
+  const AttestationAnswer answer = network_.Attest(said, honest).value();
   EXPECT_FALSE(answer.entry.has_value());
   EXPECT_EQ(network_.Trust(honest).canaries, 1);
   EXPECT_EQ(network_.Trust(honest).invalid, 0);
@@ -794,7 +784,7 @@ TEST_F(CoordinatorTest, AStartFindsEverythingAsItWas) {
   const LeaseRow lease = network_.Lease(worker).lease;
   network_.Match(lease, 0, worker);
   const audit::Attestation said = network_.Found(lease, 1, worker);
-  const AttestationAnswer answer = network_.Attest(lease, said, worker).value();
+  const AttestationAnswer answer = network_.Attest(said, worker).value();
   const std::vector<StepState> before = network_->CoverageOf(network_.run_id()).value().states;
   const std::string receipt = network_->Receipt(answer.entry->log_index).value();
   ASSERT_TRUE(network_.Open().ok());
@@ -824,7 +814,7 @@ TEST_F(CoordinatorTest, AReceiptShowsTheEntryToWhoHasTheLogsKey) {
   Begin(1);
   const LeaseRow lease = network_.Lease(WorkerKey(0)).lease;
   const AttestationAnswer answer =
-      network_.Attest(lease, network_.Found(lease, 0, WorkerKey(0)), WorkerKey(0)).value();
+      network_.Attest(network_.Found(lease, 0, WorkerKey(0)), WorkerKey(0)).value();
   const audit::LogProof proof =
       audit::ParseLogProof(network_->Receipt(answer.entry->log_index).value()).value();
   EXPECT_TRUE(audit::VerifyLogProof(proof, answer.entry->leaf_hash, network_->log_key()).ok());

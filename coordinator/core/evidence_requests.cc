@@ -108,14 +108,13 @@ void Coordinator::TellKey(Work& work, const audit::KeyEvent& event, uint64_t log
                     Digest{facts.key.bytes}.ToHex(), R"(","log_index":)", log_index, "}"));
 }
 
-absl::StatusOr<AttestationAnswer> Coordinator::SubmitAttestation(const Caller& caller,
-                                                                 const std::string& lease_id,
+absl::StatusOr<AttestationAnswer> Coordinator::SubmitAttestation(const Ed25519PublicKey& key,
+                                                                 const std::string& attempt_id,
                                                                  const std::string& envelope) {
-  LOCKSTEP_RETURN_IF_ERROR(CheckTime(caller));
   LOCKSTEP_ASSIGN_OR_RETURN(LogEntry entry, ParseAs(envelope, EntryKind::kAttestation));
-  LOCKSTEP_RETURN_IF_ERROR(VerifyOn(entry, caller.key));
-  return Write<AttestationAnswer>(SourceOf(caller.key.Id()), 4, [&](Work& work) {
-    return Attest(work, caller, lease_id, entry, envelope);
+  LOCKSTEP_RETURN_IF_ERROR(VerifyOn(entry, key));
+  return Write<AttestationAnswer>(SourceOf(key.Id()), 4, [&](Work& work) {
+    return Attest(work, key, attempt_id, entry, envelope);
   });
 }
 
@@ -128,37 +127,38 @@ AttestationAnswer Coordinator::AnswerOf(const EntryRef& entry, const RunLedger& 
   return answer;
 }
 
-absl::StatusOr<AttestationAnswer> Coordinator::Attest(Work& work, const Caller& caller,
-                                                      const std::string& lease_id,
+absl::StatusOr<AttestationAnswer> Coordinator::Attest(Work& work, const Ed25519PublicKey& key,
+                                                      const std::string& attempt_id,
                                                       const LogEntry& entry,
                                                       const std::string& envelope) {
   const auto& said = std::get<audit::Attestation>(entry.payload());
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t key_id, RequireWorker(caller.key));
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<std::string> before, Answered(work, caller));
-  if (before == "canary") return AttestationAnswer();
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t key_id, RequireWorker(key));
   if (const auto ref = ledger_.FindAttestation(entry.leaf_hash())) {
     const RunLedger& run = ledger_.runs()[ref->run];
     return AnswerOf({.log_index = run.attestations()[ref->attestation].log_index,
                      .leaf_hash = entry.leaf_hash()},
                     run, said);
   }
-  absl::StatusOr<LiveLease*> lease = FindLive(work, caller, lease_id);
+  const Digest signer{key.bytes};
+  const absl::StatusOr<CanaryRow> canary = work.view().Canary(said.lease_id);
+  if (!canary.ok() && !absl::IsNotFound(canary.status())) return canary.status();
+  const bool of_canary =
+      canary.ok() && canary->step == said.step && canary->run == said.run_id && canary->key == signer;
+  // It ended its lease; the answer may have been lost.
+  if (of_canary && canary->state == CanaryState::kSeen && Saw(*canary, said)) {
+    return AttestationAnswer();
+  }
+  absl::StatusOr<LiveLease*> lease = FindLive(work, key, attempt_id, said.lease_id);
   absl::Status refused = lease.ok() ? CheckLease(**lease, said) : lease.status();
   if (!refused.ok()) {
-    const Digest key{caller.key.bytes};
     const std::string reason = rpc::ReasonOf(refused);
     // Of a lease that never was, or was forgotten, anybody can make up any number.
     if (reason.empty() || reason == "LEASE_UNKNOWN") return refused;
-    LOCKSTEP_RETURN_IF_ERROR(KeepEvidence(work, reason, &said.run_id, &said.step, &key, envelope));
+    LOCKSTEP_RETURN_IF_ERROR(
+        KeepEvidence(work, reason, &said.run_id, &said.step, &signer, envelope));
     return refused;
   }
-  absl::StatusOr<CanaryRow> canary = work.view().Canary(lease_id);
-  if (canary.ok() && canary->step == said.step) {
-    absl::StatusOr<AttestationAnswer> answer = AnswerCanary(work, **lease, *canary, said, envelope);
-    if (answer.ok()) LOCKSTEP_RETURN_IF_ERROR(Remember(work, caller, "canary"));
-    return answer;
-  }
-  if (!canary.ok() && !absl::IsNotFound(canary.status())) return canary.status();
+  if (of_canary) return AnswerCanary(work, **lease, *canary, said, envelope);
 
   const RunLedger& run = *ledger_.FindRun(said.run_id);
   const int operators_before = OperatorsOf(run, said.step);
@@ -181,24 +181,22 @@ absl::StatusOr<AttestationAnswer> Coordinator::Attest(Work& work, const Caller& 
       LOCKSTEP_RETURN_IF_ERROR(FinishStep(work, **lease, said.step));
       return error;
     }
-    const Digest key{caller.key.bytes};
     LOCKSTEP_RETURN_IF_ERROR(
-        KeepEvidence(work, rpc::ReasonOf(error), &said.run_id, &said.step, &key, envelope));
+        KeepEvidence(work, rpc::ReasonOf(error), &said.run_id, &said.step, &signer, envelope));
     if (*refusal == audit::Refusal::kFalseVerdict) {
-      LOCKSTEP_RETURN_IF_ERROR(ChangeTrust(work, caller.key, [&](const KeyTrust& trust) {
+      LOCKSTEP_RETURN_IF_ERROR(ChangeTrust(work, key, [&](const KeyTrust& trust) {
         return AfterInvalid(trust, options_.policy.trust, work.now_ms);
       }));
     }
     return error;
   }
-  LOCKSTEP_RETURN_IF_ERROR(Remember(work, caller, "entry"));
   (*lease)->contributed = true;
   TellAttestation(work, run, outcome->attestation);
   AttestationAnswer answer = AnswerOf(where, run, said);
   if (said.verdict == audit::Verdict::kMismatch) {
     LOCKSTEP_RETURN_IF_ERROR(AfterMismatch(work, run, outcome->attestation, where.leaf_hash));
   } else if (answer.challenge) {
-    LOCKSTEP_RETURN_IF_ERROR(AskForOpenings(work, run, said, caller.key, where));
+    LOCKSTEP_RETURN_IF_ERROR(AskForOpenings(work, run, said, key, where));
   } else {
     LOCKSTEP_RETURN_IF_ERROR(AfterMatch(work, run, outcome->attestation, operators_before));
   }
@@ -209,10 +207,6 @@ absl::StatusOr<AttestationAnswer> Coordinator::Attest(Work& work, const Caller& 
 
 absl::Status Coordinator::CheckLease(const LiveLease& lease, const audit::Attestation& said) {
   const LeaseRow& row = lease.row;
-  if (said.lease_id != row.lease_id) {
-    return Refused(absl::StatusCode::kPermissionDenied, "LEASE_FOREIGN",
-                   "the attestation names another lease");
-  }
   if (said.run_id != row.run || said.step < row.first_step || said.step >= row.end_step) {
     return Refused(absl::StatusCode::kFailedPrecondition, "STEP_OUTSIDE_LEASE",
                    absl::StrCat("the lease is on steps ", row.first_step, " to ", row.end_step - 1,
@@ -225,17 +219,20 @@ absl::Status Coordinator::CheckLease(const LiveLease& lease, const audit::Attest
   return absl::OkStatus();
 }
 
+bool Coordinator::Saw(const CanaryRow& canary, const audit::Attestation& said) const {
+  return said.verdict == audit::Verdict::kMismatch && said.computed_record &&
+         *said.computed_record == *ledger_.FindRun(canary.run)->FindRecord(canary.step);
+}
+
 // What was asked is whether the worker replays at all. One that does finds the record that is
 // published, and says that the false one is wrong.
 absl::StatusOr<AttestationAnswer> Coordinator::AnswerCanary(Work& work, LiveLease& lease,
                                                             const CanaryRow& canary,
                                                             const audit::Attestation& said,
                                                             const std::string& envelope) {
-  const RunLedger& run = *ledger_.FindRun(canary.run);
   const Ed25519PublicKey key{canary.key.bytes};
   CanaryRow answered = canary;
-  const bool saw = said.verdict == audit::Verdict::kMismatch && said.computed_record &&
-                   *said.computed_record == *run.FindRecord(canary.step);
+  const bool saw = Saw(canary, said);
   answered.state = saw ? CanaryState::kSeen : CanaryState::kMissed;
   LOCKSTEP_RETURN_IF_ERROR(work.store().PutCanary(answered));
   LOCKSTEP_RETURN_IF_ERROR(KeepEvidence(work, saw ? "CANARY_SEEN" : "CANARY_MISSED", &canary.run,

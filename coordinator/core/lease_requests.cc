@@ -281,7 +281,9 @@ CanaryRow Coordinator::MakeCanary(const LeaseRow& lease, const audit::StepRecord
           .false_record = EncodeStepRecord(wrong)};
 }
 
-absl::StatusOr<Coordinator::LiveLease*> Coordinator::FindLive(Work& work, const Caller& caller,
+absl::StatusOr<Coordinator::LiveLease*> Coordinator::FindLive(Work& work,
+                                                              const Ed25519PublicKey& key,
+                                                              const std::string& attempt_id,
                                                               const std::string& lease_id) {
   const auto found = live_.find(lease_id);
   LeaseRow row;
@@ -295,7 +297,7 @@ absl::StatusOr<Coordinator::LiveLease*> Coordinator::FindLive(Work& work, const 
     if (!ended.ok()) return ended.status();
     row = *std::move(ended);
   }
-  if (row.key != Digest{caller.key.bytes} || row.attempt_id != caller.attempt_id) {
+  if (row.key != Digest{key.bytes} || row.attempt_id != attempt_id) {
     return Refused(absl::StatusCode::kPermissionDenied, "LEASE_FOREIGN",
                    "the lease is another key's, or another process's with this key");
   }
@@ -308,7 +310,7 @@ absl::StatusOr<Coordinator::LiveLease*> Coordinator::FindLive(Work& work, const 
 absl::StatusOr<bool> Coordinator::Heartbeat(const Caller& caller, const std::string& lease_id) {
   LOCKSTEP_RETURN_IF_ERROR(CheckTime(caller));
   return Write<bool>(SourceOf(caller.key.Id()), 1, [&](Work& work) -> absl::StatusOr<bool> {
-    LOCKSTEP_ASSIGN_OR_RETURN(LiveLease* const lease, FindLive(work, caller, lease_id));
+    LOCKSTEP_ASSIGN_OR_RETURN(LiveLease* const lease, FindLive(work, caller.key, caller.attempt_id, lease_id));
     LeaseRow row = lease->row;
     row.heartbeat_ms = work.now_ms;
     row.expires_ms = std::min(work.now_ms + lease->lease_ms, row.bound_ms);
@@ -349,7 +351,7 @@ absl::Status Coordinator::ReleaseLease(const Caller& caller, const std::string& 
                        LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<std::string> before,
                                                  Answered(work, caller));
                        if (before) return true;
-                       const absl::StatusOr<LiveLease*> found = FindLive(work, caller, lease_id);
+                       const absl::StatusOr<LiveLease*> found = FindLive(work, caller.key, caller.attempt_id, lease_id);
                        LOCKSTEP_RETURN_IF_ERROR(Remember(work, caller, "released"));
                        if (rpc::ReasonOf(found.status()) == "LEASE_EXPIRED") {
                          // Its last attestation ended it, which its holder need not know.

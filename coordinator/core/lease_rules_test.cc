@@ -52,7 +52,7 @@ class LeaseRulesTest : public ::testing::Test {
                         const std::string& backend = "x86-avx2") {
     audit::StepRecord found = network_.Record(step);
     found.parameters = TestDigest("other parameters", step);
-    return network_.Attest(lease, network_.Found(lease, step, key, &found, backend), key).status();
+    return network_.Attest(network_.Found(lease, step, key, &found, backend), key).status();
   }
   void RunOut(const LeaseRow& lease) {
     network_.clock.Advance(absl::Milliseconds(lease.expires_ms - lease.granted_ms));
@@ -252,7 +252,7 @@ class CanaryRulesTest : public LeaseRulesTest {
                                                      &network_.Record(grant.canary->step));
     said.lease_id = grant.lease.lease_id;
     said.nonce = grant.lease.nonce;
-    return network_.Attest(grant.lease, said, key).status();
+    return network_.Attest(said, key).status();
   }
 };
 
@@ -457,19 +457,18 @@ TEST_F(LeaseRulesTest, NothingOfOneRunIsOfUseInAnother) {
   const LeaseRow lease =
       network_->AcquireLease(network_.CallerOf(worker), machine, 2).value().lease->lease;
   audit::Attestation said = there;
-  EXPECT_THAT(network_.Attest(lease, said, worker).status(), HasReason("LEASE_FOREIGN"));
   said.lease_id = lease.lease_id;
-  EXPECT_THAT(network_.Attest(lease, said, worker).status(), HasReason("STEP_OUTSIDE_LEASE"));
+  EXPECT_THAT(network_.Attest(said, worker).status(), HasReason("STEP_OUTSIDE_LEASE"));
   said.nonce = lease.nonce;
-  EXPECT_THAT(network_.Attest(lease, said, worker).status(), HasReason("STEP_OUTSIDE_LEASE"));
+  EXPECT_THAT(network_.Attest(said, worker).status(), HasReason("STEP_OUTSIDE_LEASE"));
   // Under this run's name it is about another record.
   said.run_id = network_.run_id();
-  EXPECT_THAT(network_.Attest(lease, said, worker).status(), HasReason("NOT_THE_PUBLISHED_RECORD"));
+  EXPECT_THAT(network_.Attest(said, worker).status(), HasReason("NOT_THE_PUBLISHED_RECORD"));
   EXPECT_EQ(network_.CountEntries("attestation"), 0);
   EXPECT_EQ(network_.StateOf(0), StepState::kClaimed);
   // Where it belongs it is taken.
   network_.UseRun(1);
-  EXPECT_TRUE(network_.Attest(other_lease, there, worker).ok());
+  EXPECT_TRUE(network_.Attest(there, worker).ok());
 }
 
 }  // namespace

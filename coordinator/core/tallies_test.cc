@@ -123,7 +123,7 @@ TEST_F(TalliesTest, MatchesMismatchesAndOpenings) {
   const int key = WorkerKey(0);
   const LeaseRow lease = network_.Lease(key).lease;
   const audit::Attestation said = network_.Found(lease, 0, key);
-  const AttestationAnswer answer = network_.Attest(lease, said, key).value();
+  const AttestationAnswer answer = network_.Attest(said, key).value();
   ExpectTallies(*network_);  // awaited
   network_.Open(network_.Openings(said, answer, key), key).value();
   ExpectTallies(*network_);
@@ -132,7 +132,7 @@ TEST_F(TalliesTest, MatchesMismatchesAndOpenings) {
   network_.Match(other, 0, WorkerKey(1), "x86-avx512");
   audit::StepRecord wrong = network_.Record(1);
   wrong.parameters = audit::TestDigest("wrong", 1);
-  network_.Attest(other, network_.Found(other, 1, WorkerKey(1), &wrong), WorkerKey(1)).value();
+  network_.Attest(network_.Found(other, 1, WorkerKey(1), &wrong), WorkerKey(1)).value();
   ExpectRight();
 }
 
@@ -140,7 +140,7 @@ TEST_F(TalliesTest, OpeningsThatAreWrong) {
   const int key = WorkerKey(0);
   const LeaseRow lease = network_.Lease(key).lease;
   const audit::Attestation said = network_.Found(lease, 0, key);
-  const AttestationAnswer answer = network_.Attest(lease, said, key).value();
+  const AttestationAnswer answer = network_.Attest(said, key).value();
   std::vector<audit::Opening> openings = network_.Openings(said, answer, key);
   openings[0].proof[0] = audit::TestDigest("made up", 1);
   EXPECT_FALSE(network_.Open(openings, key).ok());
@@ -190,8 +190,8 @@ TEST_F(TalliesTest, RefusedReportsAreCountedOnce) {
   const LeaseRow lease = network_.Lease(key).lease;
   audit::Attestation said = network_.Found(lease, 0, key);
   said.nonce = audit::TestDigest("another nonce", 0);
-  EXPECT_FALSE(network_.Attest(lease, said, key).ok());
-  EXPECT_FALSE(network_.Attest(lease, said, key).ok());  // the same envelope
+  EXPECT_FALSE(network_.Attest(said, key).ok());
+  EXPECT_FALSE(network_.Attest(said, key).ok());  // the same envelope
   const auto count = [&] {
     uint64_t sum = 0;
     for (const uint64_t refused : Refused()) sum += refused;
@@ -199,10 +199,10 @@ TEST_F(TalliesTest, RefusedReportsAreCountedOnce) {
   };
   EXPECT_EQ(count(), 1u);
   ExpectRight();
-  EXPECT_FALSE(network_.Attest(lease, said, key).ok());
+  EXPECT_FALSE(network_.Attest(said, key).ok());
   EXPECT_EQ(count(), 1u);
   said.nonce = audit::TestDigest("a third", 0);
-  EXPECT_FALSE(network_.Attest(lease, said, key).ok());
+  EXPECT_FALSE(network_.Attest(said, key).ok());
   EXPECT_EQ(count(), 2u);
 }
 

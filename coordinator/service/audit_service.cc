@@ -177,26 +177,25 @@ grpc::Status AuditService::ReleaseLease(grpc::ServerContext* context,
 }
 
 grpc::Status AuditService::SubmitAttestation(grpc::ServerContext* context,
-                                             const v1::SignedRequest* request,
+                                             const v1::SubmitAttestationRequest* request,
                                              v1::SubmitAttestationResponse* response) {
-  return calls_.Serve(
-      context, "SubmitAttestation", [&](const std::string& address) -> absl::Status {
-        v1::SubmitAttestationRequest payload;
-        LOCKSTEP_ASSIGN_OR_RETURN(const Caller caller,
-                                  OpenRequest(*request, "SubmitAttestation", address, &payload));
-        LOCKSTEP_ASSIGN_OR_RETURN(const std::string lease_id,
-                                  IdFromWire(payload.lease_id(), "lease_id"));
-        LOCKSTEP_ASSIGN_OR_RETURN(
-            const AttestationAnswer answer,
-            coordinator_.SubmitAttestation(caller, lease_id, payload.envelope()));
-        if (!answer.entry) return absl::OkStatus();
-        LOCKSTEP_ASSIGN_OR_RETURN(*response->mutable_receipt(),
-                                  MakeReceipt(coordinator_, *answer.entry));
-        if (answer.challenge) {
-          response->set_challenge(answer.challenge->data(), answer.challenge->size());
-        }
-        return absl::OkStatus();
-      });
+  return calls_.Serve(context, "SubmitAttestation", [&](const std::string&) -> absl::Status {
+    const absl::StatusOr<Ed25519PublicKey> key =
+        Ed25519PublicKey::FromBytes(AsBytes(request->public_key()));
+    if (!key.ok()) return RequestInvalid(absl::StrCat("public_key: ", key.status().message()));
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::string attempt_id,
+                              IdFromWire(request->attempt_id(), "attempt_id"));
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        const AttestationAnswer answer,
+        coordinator_.SubmitAttestation(*key, attempt_id, request->envelope()));
+    if (!answer.entry) return absl::OkStatus();
+    LOCKSTEP_ASSIGN_OR_RETURN(*response->mutable_receipt(),
+                              MakeReceipt(coordinator_, *answer.entry));
+    if (answer.challenge) {
+      response->set_challenge(answer.challenge->data(), answer.challenge->size());
+    }
+    return absl::OkStatus();
+  });
 }
 
 grpc::Status AuditService::SubmitOpening(grpc::ServerContext* context,

@@ -46,7 +46,8 @@ class AuditService final : public v1::AuditService::Service {
                          v1::HeartbeatResponse* response) override;
   grpc::Status ReleaseLease(grpc::ServerContext* context, const v1::SignedRequest* request,
                             v1::ReleaseLeaseResponse* response) override;
-  grpc::Status SubmitAttestation(grpc::ServerContext* context, const v1::SignedRequest* request,
+  grpc::Status SubmitAttestation(grpc::ServerContext* context,
+                                 const v1::SubmitAttestationRequest* request,
                                  v1::SubmitAttestationResponse* response) override;
   grpc::Status SubmitOpening(grpc::ServerContext* context, const v1::SignedRequest* request,
                              v1::SubmitOpeningResponse* response) override;

@@ -34,15 +34,14 @@ using ::testing::Field;
 
 class CheatsTest : public ServiceTest {
  protected:
-  absl::StatusOr<v1::SubmitAttestationResponse> Submit(const v1::Lease& lease,
-                                                       const audit::Attestation& said, int key) {
-    return client_->Submit(lease.lease_id(), TestEntry(said, {key}), key);
+  absl::StatusOr<v1::SubmitAttestationResponse> Submit(const audit::Attestation& said, int key) {
+    return client_->Submit(TestEntry(said, {key}), key);
   }
   // An honest match of one step, opened.
   void Match(const v1::Lease& lease, uint64_t step, int key) {
     const audit::Attestation said = Found(lease, step, key);
     const std::string envelope = TestEntry(said, {key});
-    const auto submitted = client_->Submit(lease.lease_id(), envelope, key);
+    const auto submitted = client_->Submit(envelope, key);
     ASSERT_TRUE(submitted.ok()) << submitted.status();
     if (submitted->challenge().empty()) return;
     const auto opened = client_->Signed<v1::SubmitOpeningResponse>(
@@ -82,7 +81,7 @@ TEST_F(CheatsTest, WhoHidesAMismatchIsShownByItsReceipt) {
   audit::StepRecord found = network_.Record(0);
   found.parameters = TestDigest("other parameters", 0);
   const std::string mismatch = TestEntry(Found(lease, 0, WorkerKey(0), &found), {WorkerKey(0)});
-  const auto submitted = client_->Submit(lease.lease_id(), mismatch, WorkerKey(0));
+  const auto submitted = client_->Submit(mismatch, WorkerKey(0));
   ASSERT_TRUE(submitted.ok()) << submitted.status();
   CheckReceipt(submitted->receipt(), mismatch);
   const audit::Receipt receipt{.entry = mismatch,
@@ -190,7 +189,7 @@ TEST_F(CheatsTest, WhoSignsGarbageGetsNowhere) {
         audit::TestKey(key).Sign(AsBytes(audit::DssePae(type, bytes)));
     envelope.signatures.push_back({.key_id = TestPublicKey(key).Id().ToHex(),
                                    .bytes = std::string(signature.begin(), signature.end())});
-    return client_->Submit(lease.lease_id(), audit::EncodeDsse(envelope), key);
+    return client_->Submit(audit::EncodeDsse(envelope), key);
   };
   for (int i = 0; i < 64; ++i) {
     std::string bytes(random() % 300, '\0');
@@ -201,11 +200,10 @@ TEST_F(CheatsTest, WhoSignsGarbageGetsNowhere) {
     request.set_public_key(ToString(TestPublicKey(key).bytes));
     const Ed25519Signature signature = audit::TestKey(key).Sign(AsBytes(bytes));
     request.set_signature(std::string(signature.begin(), signature.end()));
-    EXPECT_THAT(client_->Send<v1::SubmitAttestationResponse>(request),
-                HasReason("SIGNATURE_INVALID"));
+    EXPECT_THAT(client_->Send<v1::SubmitOpeningResponse>(request), HasReason("SIGNATURE_INVALID"));
     // As an envelope in a good request; as a payload in a good envelope; and a good payload with a
     // byte that cannot be.
-    EXPECT_THAT(client_->Submit(lease.lease_id(), bytes, key), HasReason("ENVELOPE_INVALID"));
+    EXPECT_THAT(client_->Submit(bytes, key), HasReason("ENVELOPE_INVALID"));
     EXPECT_THAT(submit_payload(bytes, audit::kAttestationPayloadType),
                 HasReason("ENVELOPE_INVALID"));
     std::string changed = payload;
@@ -228,28 +226,27 @@ TEST_F(CheatsTest, AnothersAttestationIsOfNoUse) {
   const v1::Lease lease = client_->Acquire(honest, 2).value().lease();
   ASSERT_EQ(lease.end_step(), 2u);
   const std::string envelope = TestEntry(Found(lease, 0, honest), {honest});
-  ASSERT_TRUE(client_->Submit(lease.lease_id(), envelope, honest).ok());
+  ASSERT_TRUE(client_->Submit(envelope, honest).ok());
   const v1::Lease own = client_->Acquire(cheat, 2).value().lease();
   const size_t before = LogEntries().size();
 
   // As it is, under the cheat's name and lease: the signature is another's.
-  EXPECT_THAT(client_->Submit(own.lease_id(), envelope, cheat), HasReason("ENVELOPE_INVALID"));
+  EXPECT_THAT(client_->Submit(envelope, cheat), HasReason("ENVELOPE_INVALID"));
   // Signed anew, with the other's lease and nonce; under the other's lease; and each changed to fit
   // in one place more.
   audit::Attestation copied = Found(lease, 0, honest);
-  EXPECT_THAT(Submit(own, copied, cheat), HasReason("LEASE_FOREIGN"));
-  EXPECT_THAT(Submit(lease, copied, cheat), HasReason("LEASE_FOREIGN"));
+  EXPECT_THAT(Submit(copied, cheat), HasReason("LEASE_FOREIGN"));
   copied.lease_id = HexEncode(AsBytes(own.lease_id()));
-  EXPECT_THAT(Submit(own, copied, cheat), HasReason("NONCE_WRONG"));
+  EXPECT_THAT(Submit(copied, cheat), HasReason("NONCE_WRONG"));
   // For another step. (For another run: WhatIsTrueInOneRunIsOfNoUseInAnother.)
   copied = Found(own, 5, cheat);
-  EXPECT_THAT(Submit(own, copied, cheat), HasReason("STEP_OUTSIDE_LEASE"));
+  EXPECT_THAT(Submit(copied, cheat), HasReason("STEP_OUTSIDE_LEASE"));
   // The values of one step as those of another.
   copied = Found(own, own.begin_step(), cheat);
   copied.roots = audit::RootsOf(network_.Record(own.begin_step() + 1));
-  EXPECT_THAT(Submit(own, copied, cheat), HasReason("FALSE_VERDICT"));
+  EXPECT_THAT(Submit(copied, cheat), HasReason("FALSE_VERDICT"));
   // By the signer itself once more it is the same entry, whatever the request.
-  const auto again = client_->Submit(lease.lease_id(), envelope, honest);
+  const auto again = client_->Submit(envelope, honest);
   ASSERT_TRUE(again.ok()) << again.status();
   CheckReceipt(again->receipt(), envelope);
 
@@ -280,16 +277,16 @@ TEST_F(CheatsTest, WhatIsTrueInOneRunIsOfNoUseInAnother) {
   const size_t before = LogEntries().size();
   // With the lease and nonce of this one. Nothing but the run is wrong: it would be a match there.
   const audit::Attestation there = Found(lease, 0, cheat);
-  EXPECT_THAT(Submit(lease, there, cheat), HasReason("STEP_OUTSIDE_LEASE"));
+  EXPECT_THAT(Submit(there, cheat), HasReason("STEP_OUTSIDE_LEASE"));
   EXPECT_EQ(network_.StateOf(0), StepState::kUnaudited);
   // The values of that run as those of this.
   network_.UseRun(0);
   audit::Attestation copied = there;
   copied.run_id = network_.run_id();
-  EXPECT_THAT(Submit(lease, copied, cheat), HasReason("NOT_THE_PUBLISHED_RECORD"));
+  EXPECT_THAT(Submit(copied, cheat), HasReason("NOT_THE_PUBLISHED_RECORD"));
   copied = Found(lease, 0, cheat);
   copied.roots = there.roots;
-  EXPECT_THAT(Submit(lease, copied, cheat), HasReason("FALSE_VERDICT"));
+  EXPECT_THAT(Submit(copied, cheat), HasReason("FALSE_VERDICT"));
   EXPECT_EQ(LogEntries().size(), before);
   EXPECT_EQ(network_.StateOf(0), StepState::kClaimed);
   const std::vector<EvidenceRow> evidence = network_.Evidence();
@@ -309,7 +306,7 @@ TEST_F(CheatsTest, WhoCopiesHashesCannotOpenThem) {
   audit::Attestation copied = Found(lease, 0, cheat);
   copied.openings_digest = TestDigest("made up", 0);
   const std::string envelope = TestEntry(copied, {cheat});
-  const auto submitted = client_->Submit(lease.lease_id(), envelope, cheat);
+  const auto submitted = client_->Submit(envelope, cheat);
   ASSERT_TRUE(submitted.ok()) << submitted.status();
   ASSERT_FALSE(submitted->challenge().empty());
   // Leaves that it has read elsewhere do not lie under its own commitment.

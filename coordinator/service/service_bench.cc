@@ -93,20 +93,14 @@ class Served {
     return client;
   }
   // Ready to be sent: attestations of the lease's steps.
-  std::vector<v1::SignedRequest> Attestations(TestClient& client, const v1::Lease& lease,
+  std::vector<v1::SubmitAttestationRequest> Attestations(TestClient& client, const v1::Lease& lease,
                                               int key) const {
-    std::vector<v1::SignedRequest> requests;
+    std::vector<v1::SubmitAttestationRequest> requests;
     for (uint64_t step = lease.begin_step(); step < lease.end_step(); ++step) {
       audit::Attestation said = audit::TestAttestation(run_, records_[step], TestPublicKey(key));
       said.lease_id = HexEncode(AsBytes(lease.lease_id()));
       said.nonce = Digest::FromBytes(AsBytes(lease.nonce())).value();
-      v1::SubmitAttestationRequest request;
-      *request.mutable_header() = client.Header(key);
-      request.set_lease_id(lease.lease_id());
-      request.set_envelope(audit::TestEntry(said, {key}));
-      requests.push_back(rpc::SignRequest(TestKey(key),
-                                          "/lockstep.v1.AuditService/SubmitAttestation",
-                                          coordinator_->origin(), request));
+      requests.push_back(client.Attestation(audit::TestEntry(said, {key}), key));
     }
     return requests;
   }
@@ -188,7 +182,7 @@ double ProcessorSeconds() {
 // One worker's attestations, each sent when the one before is answered.
 class Sender {
  public:
-  Sender(TestClient& client, const std::vector<v1::SignedRequest>& requests)
+  Sender(TestClient& client, const std::vector<v1::SubmitAttestationRequest>& requests)
       : client_(client), requests_(requests) {}
 
   // False: all are answered. The answer to this one comes on the queue, with this as its tag.
@@ -204,7 +198,7 @@ class Sender {
 
  private:
   TestClient& client_;
-  const std::vector<v1::SignedRequest>& requests_;
+  const std::vector<v1::SubmitAttestationRequest>& requests_;
   size_t next_ = 0;
   std::optional<grpc::ClientContext> context_;
   std::unique_ptr<grpc::ClientAsyncResponseReader<v1::SubmitAttestationResponse>> reader_;

@@ -46,7 +46,7 @@ TEST_F(ServiceTest, AnAuditFromKeysToConfirmation) {
     for (uint64_t step = lease.begin_step(); step < lease.end_step(); ++step) {
       const audit::Attestation said = Found(lease, step, key);
       const std::string envelope = TestEntry(said, {key});
-      const auto submitted = client_->Submit(lease.lease_id(), envelope, key);
+      const auto submitted = client_->Submit(envelope, key);
       ASSERT_TRUE(submitted.ok()) << submitted.status();
       CheckReceipt(submitted->receipt(), envelope);
       ASSERT_EQ(submitted->challenge().size(), 64u);
@@ -328,7 +328,7 @@ TEST_F(ServiceTest, AMismatchIsShownToEverybodyWithItsEvidence) {
   audit::StepRecord found = network_.Record(0);
   found.gradient = TestDigest("another gradient", 0);
   const std::string envelope = TestEntry(Found(lease, 0, key, &found), {key});
-  ASSERT_TRUE(client_->Submit(lease.lease_id(), envelope, key).ok());
+  ASSERT_TRUE(client_->Submit(envelope, key).ok());
   v1::ListDisputesRequest disputes;
   disputes.set_run_id(ToString(network_.run_id().bytes));
   const auto listed = client_->Call<v1::ListDisputesResponse>(

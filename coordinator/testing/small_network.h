@@ -122,13 +122,16 @@ class SmallNetwork {
     return state;
   }
 
+  static std::string AttemptOf(int key, absl::string_view attempt) {
+    return audit::TestDigest(attempt, key).ToHex().substr(0, 32);
+  }
   // A request of a key, by its first attempt, now.
   Caller CallerOf(int key, absl::string_view attempt = "attempt 1") {
     const std::string id = audit::TestDigest("request", ++requests_).ToHex().substr(0, 32);
     return {.key = audit::TestPublicKey(key),
             .address = absl::StrCat("10.0.0.", key % 250),
             .request_id = id,
-            .attempt_id = audit::TestDigest(attempt, key).ToHex().substr(0, 32),
+            .attempt_id = AttemptOf(key, attempt),
             .time_unix_ms = absl::ToUnixMillis(clock.Now()),
             .fingerprint = audit::TestDigest("fingerprint", requests_)};
   }
@@ -158,9 +161,9 @@ class SmallNetwork {
         audit::OpeningsDigest(a.nonce, audit::TestPublicKey(key), audit::TestTranscript(step));
     return a;
   }
-  absl::StatusOr<AttestationAnswer> Attest(const LeaseRow& lease, const audit::Attestation& said,
-                                           int key) {
-    return coordinator_->SubmitAttestation(CallerOf(key), lease.lease_id,
+  absl::StatusOr<AttestationAnswer> Attest(const audit::Attestation& said, int key,
+                                           absl::string_view attempt = "attempt 1") {
+    return coordinator_->SubmitAttestation(audit::TestPublicKey(key), AttemptOf(key, attempt),
                                            audit::TestEntry(said, {key}));
   }
   // The openings that the challenge asks for, honest.

@@ -70,8 +70,6 @@ class TestClient {
       return Call<Response>(*audit_, &Audit::Heartbeat, request);
     } else if constexpr (std::is_same_v<Response, v1::ReleaseLeaseResponse>) {
       return Call<Response>(*audit_, &Audit::ReleaseLease, request);
-    } else if constexpr (std::is_same_v<Response, v1::SubmitAttestationResponse>) {
-      return Call<Response>(*audit_, &Audit::SubmitAttestation, request);
     } else if constexpr (std::is_same_v<Response, v1::SubmitOpeningResponse>) {
       return Call<Response>(*audit_, &Audit::SubmitOpening, request);
     } else {
@@ -83,10 +81,13 @@ class TestClient {
     v1::RequestHeader header;
     const Digest id = audit::TestDigest(absl::StrCat("request of ", key), ++requests_);
     header.set_request_id(id.bytes.data(), 16);
-    const Digest attempt = audit::TestDigest(attempt_, static_cast<uint64_t>(key));
-    header.set_attempt_id(attempt.bytes.data(), 16);
+    header.set_attempt_id(Attempt(key));
     header.set_time_ms(now_unix_ms_());
     return header;
+  }
+  std::string Attempt(int key) const {
+    const Digest attempt = audit::TestDigest(attempt_, static_cast<uint64_t>(key));
+    return std::string(attempt.bytes.begin(), attempt.bytes.begin() + 16);
   }
   // Request ids are counted from here, and so are those of no other client of the key.
   void SetRequests(uint64_t requests) { requests_ = requests; }
@@ -109,12 +110,18 @@ class TestClient {
     request.set_steps_max(steps_max);
     return Signed<v1::AcquireLeaseResponse>("AcquireLease", key, request);
   }
-  absl::StatusOr<v1::SubmitAttestationResponse> Submit(const std::string& lease_id,
-                                                       const std::string& envelope, int key) {
+  // An envelope, as if test key `key` had signed it.
+  v1::SubmitAttestationRequest Attestation(const std::string& envelope, int key) const {
+    const Ed25519PublicKey signer = audit::TestPublicKey(key);
     v1::SubmitAttestationRequest request;
-    request.set_lease_id(lease_id);
+    request.set_public_key(signer.bytes.data(), signer.bytes.size());
+    request.set_attempt_id(Attempt(key));
     request.set_envelope(envelope);
-    return Signed<v1::SubmitAttestationResponse>("SubmitAttestation", key, request);
+    return request;
+  }
+  absl::StatusOr<v1::SubmitAttestationResponse> Submit(const std::string& envelope, int key) {
+    return Call<v1::SubmitAttestationResponse>(*audit_, &v1::AuditService::Stub::SubmitAttestation,
+                                               Attestation(envelope, key));
   }
   absl::StatusOr<v1::PublishRecordsResponse> Publish(const Digest& run,
                                                      const std::vector<std::string>& envelopes) {

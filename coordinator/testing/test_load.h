@@ -85,7 +85,7 @@ class TestWorker {
     said.openings_digest =
         audit::OpeningsDigest(said.nonce, audit::TestPublicKey(key_), audit::TestTranscript(step));
     const std::string envelope = audit::TestEntry(said, {key_});
-    const auto answer = client.Submit(lease_->lease_id(), envelope, key_);
+    const auto answer = client.Submit(envelope, key_);
     if (!answer.ok()) {
       const std::string reason = rpc::ReasonOf(answer.status());
       if (reason == "ATTESTATION_EXISTS") {

@@ -182,19 +182,20 @@ class FakeCoordinator final : public v1::AuditService::Service {
       return absl::OkStatus();
     });
   }
-  grpc::Status SubmitAttestation(grpc::ServerContext*, const v1::SignedRequest* request,
+  grpc::Status SubmitAttestation(grpc::ServerContext*, const v1::SubmitAttestationRequest* request,
                                  v1::SubmitAttestationResponse* response) override {
-    v1::SubmitAttestationRequest payload;
-    return Handle("SubmitAttestation", *request, &payload, response, [&]() -> absl::Status {
-      const auto entry = audit::LogEntry::Parse(payload.envelope());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (const auto fault = TakeFault("SubmitAttestation", false)) return rpc::ToGrpc(*fault);
+    const auto attest = [&]() -> absl::Status {
+      const auto entry = audit::LogEntry::Parse(request->envelope());
       LOCKSTEP_RETURN_IF_ERROR(entry.status());
       const auto* const attestation = std::get_if<audit::Attestation>(&entry->payload());
       LOCKSTEP_CHECK(attestation != nullptr);
       calls_.push_back(absl::StrCat("Attest ", attestation->step));
       bool there = false;
-      for (const std::string& known : entries_) there = there || known == payload.envelope();
+      for (const std::string& known : entries_) there = there || known == request->envelope();
       absl::StatusOr<v1::Receipt> receipt =
-          there ? ReceiptOf(payload.envelope()) : AppendLocked(payload.envelope());
+          there ? ReceiptOf(request->envelope()) : AppendLocked(request->envelope());
       if (hide_mismatches_ || rpc::ReasonOf(receipt.status()) == "NOT_THE_PUBLISHED_RECORD") {
         // As of a record that this coordinator made up.
         if (attestation->verdict == audit::Verdict::kMismatch) return absl::OkStatus();
@@ -207,7 +208,11 @@ class FakeCoordinator final : public v1::AuditService::Service {
         response->set_challenge(challenge.data(), challenge.size());
       }
       return absl::OkStatus();
-    });
+    };
+    const absl::Status status = attest();
+    if (!status.ok()) return rpc::ToGrpc(status);
+    if (const auto fault = TakeFault("SubmitAttestation", true)) return rpc::ToGrpc(*fault);
+    return grpc::Status::OK;
   }
   grpc::Status SubmitOpening(grpc::ServerContext*, const v1::SignedRequest* request,
                              v1::SubmitOpeningResponse* response) override {

@@ -228,13 +228,15 @@ class Fuzzed {
       case 5:
       case 6: {
         v1::SubmitAttestationRequest request;
-        request.set_lease_id(HexDecode(lease_.lease_id).value());
+        const Ed25519PublicKey key = audit::TestPublicKey(kWorker);
+        request.set_public_key(key.bytes.data(), key.bytes.size());
+        request.set_attempt_id(HexDecode(lease_.attempt_id).value());
         const uint64_t step = lease_.first_step + input_->Byte() % 2;
         audit::StepRecord found = network_.Record(step);
         found.gradient = audit::TestDigest("another gradient", step);
         request.set_envelope(Envelope(
             network_.Found(lease_, step, kWorker, method == 5 ? nullptr : &found), {kWorker}));
-        Answer(*audit_, &AuditService::SubmitAttestation, Signed("SubmitAttestation", request));
+        Answer(*audit_, &AuditService::SubmitAttestation, request);
         return NewLease();
       }
       case 7: {
