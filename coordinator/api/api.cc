@@ -116,9 +116,25 @@ PageParameters ReadPage(Query& query) {
           .limit = query.Number("limit", 1, kLimitMax).value_or(kLimitDefault)};
 }
 
+PageFrom<LeasePlace> ReadLeasePage(Query& query) {
+  PageFrom<LeasePlace> page{.place = std::nullopt,
+                            .limit = query.Number("limit", 1, kLimitMax).value_or(kLimitDefault)};
+  const std::optional<std::string> text = query.Text("page");
+  if (!text) return page;
+  page.place = LeasePlace::Parse(*text);
+  if (!page.place) query.Fail(RequestIsInvalid("page: expected one that the list gave"));
+  return page;
+}
+
 void WriteNext(const std::optional<uint64_t>& next, JsonWriter& json) {
   json.Key("next");
   next ? json.Value(absl::StrCat(*next)) : json.Null();
+  json.EndObject();
+}
+
+void WriteNext(const std::optional<LeasePlace>& next, JsonWriter& json) {
+  json.Key("next");
+  next ? json.Value(next->ToText()) : json.Null();
   json.EndObject();
 }
 

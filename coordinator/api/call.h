@@ -49,14 +49,19 @@ HttpResponse JsonResponse(const HttpRequest& request, std::string json);
 HttpResponse ErrorResponse(const absl::Status& error);
 
 // Where a page begins, and how long it is: the parameters "limit" and "page".
-struct PageParameters {
-  std::optional<uint64_t> place;
+template <typename Place>
+struct PageFrom {
+  std::optional<Place> place;
   size_t limit;
 };
+using PageParameters = PageFrom<uint64_t>;
 PageParameters ReadPage(Query& query);
+// The same of a list of leases.
+PageFrom<LeasePlace> ReadLeasePage(Query& query);
 
 // "next", and the end of the answer's object.
 void WriteNext(const std::optional<uint64_t>& next, JsonWriter& json);
+void WriteNext(const std::optional<LeasePlace>& next, JsonWriter& json);
 
 enum class Format { kJson, kCsv, kJsonLines };
 HttpResponse Download(Format format, absl::string_view name,
@@ -71,10 +76,12 @@ void WriteListItem(const Row& row, JsonWriter& json) {
 }
 
 // One page of a list, as {"NAME":[...],"next":...}.
-template <typename Row>
+template <typename Row, typename Place>
 absl::StatusOr<HttpResponse> ListPage(const Call& call, absl::string_view name,
-                                      const PageParameters& page, const Source<Row>& source) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const RowsFrom<Row> rows, source(page.place, page.limit));
+                                      const PageFrom<Place>& page,
+                                      const Source<Row, Place>& source) {
+  using Rows = RowsFrom<Row, Place>;
+  LOCKSTEP_ASSIGN_OR_RETURN(const Rows rows, source(page.place, page.limit));
   JsonWriter json;
   json.BeginObject();
   json.ArrayField(name);
@@ -85,10 +92,10 @@ absl::StatusOr<HttpResponse> ListPage(const Call& call, absl::string_view name,
 }
 
 // All of a list, a few hundred rows at a time. Nothing is held but those.
-template <typename Row>
+template <typename Row, typename Place = uint64_t>
 class Export {
  public:
-  Export(Format format, Source<Row> source) : format_(format), source_(std::move(source)) {}
+  Export(Format format, Source<Row, Place> source) : format_(format), source_(std::move(source)) {}
 
   absl::StatusOr<std::string> Next() {
     std::string bytes;
@@ -100,7 +107,7 @@ class Export {
     begun_ = true;
     while (bytes.empty() && !ended_) {
       constexpr size_t kRowsAtOnce = 256;
-      LOCKSTEP_ASSIGN_OR_RETURN(const RowsFrom<Row> rows, source_(place_, kRowsAtOnce));
+      LOCKSTEP_ASSIGN_OR_RETURN(const Rows rows, source_(place_, kRowsAtOnce));
       place_ = rows.next;
       ended_ = !rows.next.has_value();
       CsvWriter csv;
@@ -119,6 +126,8 @@ class Export {
   }
 
  private:
+  using Rows = RowsFrom<Row, Place>;
+
   template <typename Writer>
   static void WriteOne(const Row& row, Writer& out) {
     out.BeginObject();
@@ -127,18 +136,18 @@ class Export {
   }
 
   const Format format_;
-  const Source<Row> source_;
-  std::optional<uint64_t> place_;
+  const Source<Row, Place> source_;
+  std::optional<Place> place_;
   bool begun_ = false;
   bool ended_ = false;
 };
 
 // A list by itself ("limit" and "page" are read from the query), or all of it as a file.
-template <typename Row>
+template <typename Row, typename Place>
 absl::StatusOr<HttpResponse> ListResponse(const Call& call, Format format, absl::string_view name,
-                                          const PageParameters& page, Source<Row> source) {
+                                          const PageFrom<Place>& page, Source<Row, Place> source) {
   if (format == Format::kJson) return ListPage(call, name, page, source);
-  const auto all = std::make_shared<Export<Row>>(format, std::move(source));
+  const auto all = std::make_shared<Export<Row, Place>>(format, std::move(source));
   return Download(format, name, [all] { return all->Next(); });
 }
 

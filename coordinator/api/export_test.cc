@@ -54,6 +54,8 @@ TEST_F(ExportTest, AllRowsOfEachList) {
                                                         {RunPath("attestations"), "attestations"},
                                                         {RunPath("disputes"), "disputes"},
                                                         {"disputes", "disputes"},
+                                                        {RunPath("leases"), "leases"},
+                                                        {"leases", "leases"},
                                                         {"operators", "operators"},
                                                         {"workers", "workers"},
                                                         {"log/entries", "entries"}}) {
@@ -95,7 +97,10 @@ TEST_F(ExportTest, Filters) {
   EXPECT_EQ(Lines(Download(RunPath("steps.jsonl?state=disputed")), "\n").size(), 1u);
   EXPECT_EQ(Lines(Download(RunPath("attestations.csv?verdict=mismatch")), "\r\n").size(), 2u);
   EXPECT_EQ(Download(RunPath("attestations.jsonl?backend=cuda-sm90&newest=1")), "");
+  EXPECT_EQ(Lines(Download(RunPath("leases.csv?state=live")), "\r\n").size(), 2u);
+  EXPECT_EQ(Download(RunPath("leases.jsonl?state=unfinished")), "");
   EXPECT_EQ(Refusal(RunPath("steps.csv?state=x"), 400), "REQUEST_INVALID");
+  EXPECT_EQ(Refusal(RunPath("leases.csv?state=x"), 400), "REQUEST_INVALID");
 }
 
 TEST_F(ExportTest, StrangersTextsInSpreadsheets) {
@@ -104,6 +109,13 @@ TEST_F(ExportTest, StrangersTextsInSpreadsheets) {
   EXPECT_THAT(operators, HasSubstr(",\"'=HYPERLINK(\"\"http://x\"\")\",\"a,\"\"b\"\"\",false,"));
   EXPECT_THAT(Download("workers.csv"), HasSubstr(",'@SUM(1),"));
   EXPECT_EQ(Json::parse(Download("operators.jsonl"))["name"], "=HYPERLINK(\"http://x\")");
+  network_.AddRun(2);
+  const LeaseRow lease = network_.Lease(WorkerKey(0)).lease;
+  ASSERT_TRUE(network_
+                  ->ReleaseLease(network_.CallerOf(WorkerKey(0)), lease.lease_id,
+                                 ReleaseReason::kInconclusive, "+1, \"no\" state")
+                  .ok());
+  EXPECT_THAT(Download("leases.csv"), ::testing::EndsWith(",\"'+1, \"\"no\"\" state\"\r\n"));
 }
 
 TEST_F(ExportTest, HeadersAndOldClients) {

@@ -18,6 +18,7 @@
 #include "coordinator/store/rows.h"
 #include "coordinator/views/evidence.h"
 #include "coordinator/views/keys.h"
+#include "coordinator/views/leases.h"
 #include "coordinator/views/runs.h"
 
 namespace lockstep::coordinator {
@@ -194,6 +195,23 @@ void WriteFields(const DisputeSummary& dispute, Writer& out) {
 }
 
 template <typename Writer>
+void WriteFields(const LeaseSummary& lease, Writer& out) {
+  out.Field("run", lease.run);
+  out.Field("state", LeaseStateName(lease.state));
+  out.Field("first_step", lease.first_step);
+  out.Field("end_step", lease.end_step);
+  out.Field("worker_key", KeyText(lease.worker_key));
+  out.Field("operator_key", KeyText(lease.operator_key));
+  out.Field("operator", lease.operator_name);
+  out.Field("hardware", lease.hardware);
+  out.Field("backends", lease.backends);
+  out.Field("granted_ms", lease.granted_ms);
+  out.Field("ended_ms", lease.state == LeaseState::kLive ? std::nullopt
+                                                         : std::optional<int64_t>(lease.ended_ms));
+  out.Field("detail", lease.detail);
+}
+
+template <typename Writer>
 void WriteFields(const EntryRow& entry, Writer& out) {
   out.Field("index", entry.log_index);
   out.Field("kind", entry.kind);
@@ -223,6 +241,10 @@ void WriteRow(const WorkerRow& row, Writer& out) {
 }
 template <typename Writer>
 void WriteRow(const DisputeSummary& row, Writer& out) {
+  WriteFields(row, out);
+}
+template <typename Writer>
+void WriteRow(const LeaseSummary& row, Writer& out) {
   WriteFields(row, out);
 }
 template <typename Writer>

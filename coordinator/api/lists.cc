@@ -221,6 +221,21 @@ absl::StatusOr<Source<DisputeSummary>> DisputesOf(const Coordinator& coordinator
   };
 }
 
+absl::StatusOr<Source<LeaseSummary, LeasePlace>> LeasesOf(const Coordinator& coordinator,
+                                                          const LeaseFilter& filter) {
+  bool known = true;
+  coordinator.Read([&](const audit::Ledger& ledger) {
+    known = !filter.run || ledger.FindRun(*filter.run) != nullptr;
+  });
+  if (!known) return RunUnknown();
+  return
+      [&coordinator, filter](const std::optional<LeasePlace>& place,
+                             size_t limit) -> absl::StatusOr<RowsFrom<LeaseSummary, LeasePlace>> {
+        LOCKSTEP_ASSIGN_OR_RETURN(LeasePage page, ReadLeases(coordinator, filter, place, limit));
+        return RowsFrom<LeaseSummary, LeasePlace>{std::move(page.leases), std::move(page.next)};
+      };
+}
+
 Source<EntryRow> LogEntries(const Coordinator& coordinator, std::optional<uint64_t> begin,
                             bool newest) {
   const uint64_t size = coordinator.log().size();

@@ -18,17 +18,17 @@
 
 namespace lockstep::coordinator {
 
-template <typename Row>
+template <typename Row, typename Place = uint64_t>
 struct RowsFrom {
   std::vector<Row> rows;
-  std::optional<uint64_t> next = std::nullopt;  // place of the page after; none: this was the last
+  std::optional<Place> next = std::nullopt;  // place of the page after; none: this was the last
 };
 
 // At most `limit` rows from `place` on; the first page where it is not given. A page may have fewer
 // and still have a next one.
-template <typename Row>
+template <typename Row, typename Place = uint64_t>
 using Source =
-    std::function<absl::StatusOr<RowsFrom<Row>>(std::optional<uint64_t> place, size_t limit)>;
+    std::function<absl::StatusOr<RowsFrom<Row, Place>>(std::optional<Place> place, size_t limit)>;
 
 // All sources: the coordinator outlives them. RUN_UNKNOWN where the run is not there.
 absl::StatusOr<Source<StepSummary>> StepsOf(const Coordinator& coordinator, const Digest& run,
@@ -53,6 +53,9 @@ absl::StatusOr<std::vector<AttestationSummary>> NewestAttestationsOf(
 // Of all runs where none is given.
 absl::StatusOr<Source<DisputeSummary>> DisputesOf(const Coordinator& coordinator,
                                                   const std::optional<Digest>& run, bool newest);
+
+absl::StatusOr<Source<LeaseSummary, LeasePlace>> LeasesOf(const Coordinator& coordinator,
+                                                          const LeaseFilter& filter);
 
 Source<OperatorRow> Operators(const Coordinator& coordinator);
 Source<WorkerRow> Workers(const Coordinator& coordinator);

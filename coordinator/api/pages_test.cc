@@ -10,6 +10,7 @@
 #include "base/encoding.h"
 #include "base/merkle.h"
 #include "coordinator/api/api.h"
+#include "coordinator/store/sqlite_store.h"
 #include "coordinator/testing/api_fixture.h"
 
 namespace lockstep::coordinator {
@@ -81,8 +82,9 @@ TEST_F(ApiTest, AddressesAndParametersThatAreNone) {
   }
   EXPECT_EQ(RawClient(server_->port()).Get("/api/v2/runs").status, 404);
   const std::string nobody(64, '0');
-  for (const std::string rest : {"", "/coverage", "/curves", "/steps", "/steps/0", "/attestations",
-                                 "/disputes", "/steps.csv", "/attestations.jsonl"}) {
+  for (const std::string rest :
+       {"", "/coverage", "/curves", "/steps", "/steps/0", "/attestations", "/disputes", "/leases",
+        "/steps.csv", "/attestations.jsonl", "/leases.csv"}) {
     EXPECT_EQ(Refusal(absl::StrCat("runs/", nobody, rest), 404), "RUN_UNKNOWN") << rest;
     EXPECT_EQ(Refusal(absl::StrCat("runs/abc", rest), 400), "REQUEST_INVALID") << rest;
   }
@@ -98,7 +100,7 @@ TEST_F(ApiTest, AddressesAndParametersThatAreNone) {
     for (const std::string& list :
          {std::string("runs"), std::string("operators"), std::string("workers"),
           std::string("log/entries"), RunPath("steps"), RunPath("attestations"),
-          RunPath("disputes")}) {
+          RunPath("disputes"), RunPath("leases"), std::string("leases")}) {
       EXPECT_EQ(Refusal(absl::StrCat(list, "?", query), 400), "REQUEST_INVALID") << list << query;
     }
   }
@@ -106,6 +108,9 @@ TEST_F(ApiTest, AddressesAndParametersThatAreNone) {
   EXPECT_EQ(Refusal(RunPath("curves?buckets=4001"), 400), "REQUEST_INVALID");
   EXPECT_EQ(Refusal(RunPath("attestations?operator=x"), 400), "REQUEST_INVALID");
   EXPECT_EQ(Refusal(RunPath("attestations?verdict=maybe"), 400), "REQUEST_INVALID");
+  EXPECT_EQ(Refusal(RunPath("leases?state=released"), 400), "REQUEST_INVALID");
+  EXPECT_EQ(Refusal(RunPath("leases?worker=x"), 400), "REQUEST_INVALID");
+  EXPECT_EQ(Refusal(RunPath("leases.csv?page=1"), 400), "REQUEST_INVALID");
   EXPECT_EQ(Refusal("server?x=1", 400), "REQUEST_INVALID");
   // A page beyond the end is an empty one.
   EXPECT_TRUE(Get("runs?page=9007199254740991")["runs"].empty());
@@ -417,6 +422,150 @@ TEST_F(ApiTest, AttestationsByFilter) {
   EXPECT_EQ(Get(RunPath("attestations?newest=1"))["attestations"][0]["operator_key"], KeyOf(950));
 }
 
+TEST_F(ApiTest, WhatBecameOfLeases) {
+  network_.AddOperator(0, 2);
+  AddOperator(1, "operator 1", "", "<b>a machine</b>");
+  network_.AddRun(64);
+  const auto ended = [&](int key, ReleaseReason reason, const std::string& detail) {
+    const LeaseRow lease = network_.Lease(key).lease;
+    network_.clock.Advance(absl::Seconds(30));
+    EXPECT_TRUE(
+        network_->ReleaseLease(network_.CallerOf(key), lease.lease_id, reason, detail).ok());
+    return lease;
+  };
+  EXPECT_EQ(Get(RunPath("leases"))["leases"], Json::array());
+  const int64_t granted = absl::ToUnixMillis(network_.clock.Now());
+  const LeaseRow first =
+      ended(WorkerKey(0), ReleaseReason::kCanceled, "somebody is\nat the keyboard");
+  ended(WorkerKey(1), ReleaseReason::kInconclusive, "</td><b>\"a shard\" has another digest");
+  const LeaseRow done = network_.Lease(WorkerKey(0), 1).lease;
+  network_.clock.Advance(absl::Seconds(1));  // no two end at the same time
+  network_.Match(done, done.first_step, WorkerKey(0));
+  const LeaseRow late = network_.Lease(WorkerKey(0, 1), 2).lease;
+  network_.clock.Advance(absl::Hours(100));
+  const LeaseRow live = network_.Lease(WorkerKey(0), 1).lease;  // ends the one that ran out
+
+  std::vector<Json> leases = All(RunPath("leases"), "leases", 1000);
+  ASSERT_EQ(leases.size(), 4u);
+  EXPECT_EQ(leases[0]["state"], "expired");
+  EXPECT_EQ(leases[1]["state"], "done");
+  EXPECT_EQ(leases[2]["state"], "inconclusive");
+  EXPECT_EQ(leases[3], Json({{"run", run()},
+                             {"state", "canceled"},
+                             {"first_step", first.first_step},
+                             {"end_step", first.end_step},
+                             {"worker_key", KeyOf(WorkerKey(0))},
+                             {"operator_key", KeyOf(OperatorKey(0))},
+                             {"operator", "operator 0"},
+                             {"hardware", "a machine"},
+                             {"backends", Json::array({"x86-avx2"})},
+                             {"granted_ms", granted},
+                             {"ended_ms", granted + 30'000},
+                             {"detail", "somebody is at the keyboard"}}));
+  EXPECT_EQ(leases[2]["detail"], "</td><b>\"a shard\" has another digest");
+  EXPECT_EQ(leases[2]["hardware"], "<b>a machine</b>");
+  EXPECT_EQ(leases[2]["backends"], Json::array());  // it has not attested anything
+  EXPECT_EQ(leases[1]["end_step"], done.end_step);
+  EXPECT_EQ(leases[1]["detail"], "");
+  EXPECT_EQ(leases[0]["first_step"], late.first_step);
+  EXPECT_EQ(leases[0]["worker_key"], KeyOf(WorkerKey(0, 1)));
+  for (const int limit : {1, 2, 3, 4}) {
+    EXPECT_EQ(All(RunPath("leases"), "leases", limit), leases) << limit;
+    EXPECT_EQ(All("leases", "leases", limit), leases) << limit;
+  }
+  const Json held = Get(RunPath("leases?state=live"));
+  ASSERT_EQ(held["leases"].size(), 1u);
+  EXPECT_TRUE(held["next"].is_null());
+  EXPECT_EQ(held["leases"][0]["first_step"], live.first_step);
+  EXPECT_EQ(held["leases"][0]["granted_ms"], absl::ToUnixMillis(network_.clock.Now()));
+  EXPECT_TRUE(held["leases"][0]["ended_ms"].is_null());
+
+  const auto states = [&](const std::string& query) {
+    std::vector<std::string> found;
+    for (const Json& lease : All(RunPath(absl::StrCat("leases?", query)), "leases", 2)) {
+      found.push_back(lease["state"]);
+    }
+    return found;
+  };
+  EXPECT_THAT(states("state=unfinished"), ElementsAre("expired", "inconclusive", "canceled"));
+  EXPECT_THAT(states("state=done"), ElementsAre("done"));
+  const std::string zero = absl::StrCat("operator=", KeyOf(OperatorKey(0)));
+  EXPECT_THAT(states(zero), ElementsAre("expired", "done", "canceled"));
+  EXPECT_THAT(states(absl::StrCat(zero, "&state=live")), ElementsAre("live"));
+  EXPECT_THAT(states(absl::StrCat(zero, "&worker=", KeyOf(WorkerKey(0)))),
+              ElementsAre("done", "canceled"));
+  EXPECT_THAT(states(absl::StrCat(zero, "&worker=", KeyOf(WorkerKey(1)))), ElementsAre());
+  EXPECT_THAT(states(absl::StrCat("worker=", KeyOf(WorkerKey(1)))), ElementsAre("inconclusive"));
+  for (const int nobodys : {OperatorKey(0), audit::kTrainerKey, 950}) {
+    EXPECT_THAT(states(absl::StrCat("worker=", KeyOf(nobodys))), ElementsAre());
+  }
+  EXPECT_THAT(states(absl::StrCat("operator=", KeyOf(950))), ElementsAre());
+  // An operator's earlier key means the same operator.
+  network_
+      .AddKey(audit::RotateEvent{.old_key = audit::TestPublicKey(OperatorKey(0)),
+                                 .new_key = audit::TestPublicKey(950)},
+              {OperatorKey(0), 950})
+      .value();
+  EXPECT_EQ(states(zero).size(), 3u);
+  EXPECT_EQ(states(absl::StrCat("operator=", KeyOf(950))).size(), 3u);
+  EXPECT_EQ(Get(RunPath("leases"))["leases"][3]["operator_key"], KeyOf(950));
+
+  // A page goes on where the one before ended, though others have ended since.
+  const std::string next = Get(RunPath("leases?limit=1"))["next"];
+  network_.clock.Advance(absl::Seconds(1));
+  network_->ReleaseLease(network_.CallerOf(WorkerKey(0)), live.lease_id, ReleaseReason::kCanceled)
+      .IgnoreError();
+  EXPECT_EQ(Get(RunPath(absl::StrCat("leases?page=", next)))["leases"][0]["state"], "done");
+  EXPECT_EQ(Get(RunPath("leases"))["leases"].size(), 5u);
+}
+
+// Leases of two runs, and more of them than one page looks at.
+TEST_F(ApiTest, ManyLeases) {
+  constexpr int kLeases = 6'000;
+  network_.AddOperator(0);
+  network_.AddRun(4);
+  const Digest first = network_.run_id();
+  network_.UseRun(1);
+  network_.AddRun(4);
+  network_.Close();
+  {
+    const auto store = SqliteStore::Open(network_.options.directory + "/store.sqlite").value();
+    const auto transaction = store->Write().value();
+    for (int i = 0; i < kLeases; ++i) {
+      const bool mine = i % 1'000 == 0;
+      LeaseRow row{.lease_id = audit::TestDigest("lease", i).ToHex().substr(0, 32),
+                   .key = mine ? Digest{audit::TestPublicKey(WorkerKey(0)).bytes}
+                               : audit::TestDigest("somebody", i),
+                   .operator_key = Digest{audit::TestPublicKey(OperatorKey(0)).bytes},
+                   .address = "",
+                   .attempt_id = "",
+                   .nonce = audit::TestDigest("nonce", i),
+                   .run = i % 3 == 0 ? first : network_.run_id(),
+                   .end_step = 1,
+                   .state = i % 2 == 0 ? LeaseState::kExpired : LeaseState::kDone,
+                   .bound_ms = int64_t{1} << 50,
+                   .granted_unix_ms = 1,
+                   .ended_unix_ms = 2 + i / 4};  // some at the same time
+      ASSERT_TRUE(transaction->PutLease(row).ok());
+    }
+    ASSERT_TRUE(transaction->Commit().ok());
+  }
+  Restart();
+  const std::vector<Json> all = All("leases", "leases", 1000);
+  ASSERT_EQ(all.size(), static_cast<size_t>(kLeases));
+  EXPECT_EQ(All("leases", "leases", 77), all);
+  for (size_t i = 1; i < all.size(); ++i) ASSERT_LE(all[i]["ended_ms"], all[i - 1]["ended_ms"]);
+  EXPECT_EQ(All(RunPath("leases"), "leases", 1000).size(), size_t{kLeases} * 2 / 3);
+  EXPECT_EQ(All("leases?state=expired", "leases", 1000).size(), size_t{kLeases} / 2);
+  // Of somebody with few, a page at a time, and that is not the end of the list.
+  const std::string mine = absl::StrCat("leases?worker=", KeyOf(WorkerKey(0)));
+  const Json page = Get(mine);
+  EXPECT_EQ(page["leases"].size(), 4u);
+  EXPECT_FALSE(page["next"].is_null());
+  EXPECT_EQ(All(mine, "leases", 100).size(), 6u);
+  EXPECT_EQ(All(mine, "leases", 1).size(), 6u);
+}
+
 TEST_F(ApiTest, Disputes) {
   network_.AddOperator(0);
   network_.AddOperator(1);
@@ -642,6 +791,7 @@ TEST_F(ApiTest, ARestartChangesNothing) {
                                           RunPath("steps"),
                                           RunPath("steps/1"),
                                           RunPath("attestations"),
+                                          RunPath("leases"),
                                           "operators",
                                           "workers",
                                           absl::StrCat("operators/", KeyOf(OperatorKey(1))),

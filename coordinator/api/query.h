@@ -47,13 +47,13 @@ class Query {
   // "1": true; "0" or not there: false.
   bool Flag(absl::string_view name);
 
-  const absl::Status& status() const { return status_; }
-
- private:
+  // Something else is amiss with what was read.
   void Fail(const absl::Status& status) {
     if (status_.ok()) status_ = status;
   }
+  const absl::Status& status() const { return status_; }
 
+ private:
   QueryParameters parameters_;
   absl::Status status_;
 };

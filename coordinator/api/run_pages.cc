@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The server, runs, coverage, curves, attestations and disputes of a run.
+// The server, runs, coverage, curves, attestations, disputes and leases of a run.
 
 #include <algorithm>
 #include <memory>
@@ -190,6 +190,25 @@ absl::StatusOr<HttpResponse> DisputesResponse(const Call& call, Format format,
   return ListResponse(call, format, "disputes", page, std::move(source));
 }
 
+absl::StatusOr<HttpResponse> LeasesResponse(const Call& call, Format format,
+                                            const std::optional<Digest>& run_id) {
+  Query query(call.request.query, {"operator", "worker", "state", "limit", "page"});
+  LeaseFilter filter{
+      .run = run_id, .operator_key = query.Key("operator"), .worker_key = query.Key("worker")};
+  constexpr size_t kUnfinished = kLeaseStates.size();
+  if (const auto state = query.Choice(
+          "state", {"live", "done", "canceled", "inconclusive", "expired", "unfinished"})) {
+    filter.states = {static_cast<LeaseState>(*state)};
+    if (*state == kUnfinished) {
+      filter.states = {LeaseState::kCanceled, LeaseState::kInconclusive, LeaseState::kExpired};
+    }
+  }
+  const PageFrom<LeasePlace> page = ReadLeasePage(query);
+  LOCKSTEP_RETURN_IF_ERROR(query.status());
+  LOCKSTEP_ASSIGN_OR_RETURN(auto source, LeasesOf(call.coordinator, filter));
+  return ListResponse(call, format, "leases", page, std::move(source));
+}
+
 }  // namespace
 
 std::vector<ApiRoute> RunRoutes() {
@@ -206,6 +225,14 @@ std::vector<ApiRoute> RunRoutes() {
           });
   AddList(routes, "disputes", [](const Call& call, Format format) {
     return DisputesResponse(call, format, std::nullopt);
+  });
+  AddList(routes, "runs/*/leases",
+          [](const Call& call, Format format) -> absl::StatusOr<HttpResponse> {
+            LOCKSTEP_ASSIGN_OR_RETURN(const Digest run_id, call.RunArgument());
+            return LeasesResponse(call, format, run_id);
+          });
+  AddList(routes, "leases", [](const Call& call, Format format) {
+    return LeasesResponse(call, format, std::nullopt);
   });
   return routes;
 }

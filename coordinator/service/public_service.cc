@@ -5,20 +5,20 @@
 #include "coordinator/service/public_service.h"
 
 #include <algorithm>
-#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "coordinator/core/reasons.h"
 #include "coordinator/service/wire.h"
 #include "coordinator/views/evidence.h"
 #include "coordinator/views/keys.h"
+#include "coordinator/views/leases.h"
 #include "coordinator/views/runs.h"
 
 namespace lockstep::coordinator {
@@ -79,15 +79,15 @@ v1::Attestation AttestationToWire(const AttestationSummary& summary) {
   return attestation;
 }
 
-v1::EndedLease MakeEndedLease(const LeaseRow& row) {
+v1::EndedLease LeaseToWire(const LeaseSummary& summary) {
   v1::EndedLease lease;
-  lease.set_worker_key(ToString(row.key.bytes));
-  lease.set_first_step(row.first_step);
-  lease.set_end_step(row.end_step);
-  lease.set_state(std::string(kLeaseStates[static_cast<size_t>(row.state)]));
-  lease.set_granted_ms(row.granted_unix_ms);
-  lease.set_ended_ms(row.ended_unix_ms);
-  lease.set_detail(row.detail);
+  lease.set_worker_key(ToString(summary.worker_key.bytes));
+  lease.set_first_step(summary.first_step);
+  lease.set_end_step(summary.end_step);
+  lease.set_state(std::string(LeaseStateName(summary.state)));
+  lease.set_granted_ms(summary.granted_ms);
+  lease.set_ended_ms(summary.ended_ms);
+  lease.set_detail(summary.detail);
   return lease;
 }
 
@@ -287,33 +287,20 @@ grpc::Status PublicService::ListLeases(grpc::ServerContext* context,
                                        v1::ListLeasesResponse* response) {
   return calls_.Serve(context, "ListLeases", [&](const std::string&) -> absl::Status {
     LOCKSTEP_ASSIGN_OR_RETURN(const Digest run_id, DigestFromWire(request->run_id(), "run_id"));
-    bool known = false;
-    coordinator_.Read(
-        [&](const audit::Ledger& ledger) { known = ledger.FindRun(run_id) != nullptr; });
-    if (!known) return RunUnknown();
     if (request->page_size() > kPageSizeMax) {
       return RequestInvalid(absl::StrCat("page_size: at most ", kPageSizeMax));
     }
-    const int64_t size = request->page_size() == 0 ? kPageSizeDefault : request->page_size();
-    // A page goes on behind the last lease of the one before, though others have ended since.
-    int64_t before_ms = std::numeric_limits<int64_t>::max();
-    std::string lease_id;
+    std::optional<LeasePlace> after;
     if (!request->page_token().empty()) {
-      const std::pair<std::string, std::string> token =
-          absl::StrSplit(request->page_token(), absl::MaxSplits(' ', 1));
-      if (!absl::SimpleAtoi(token.first, &before_ms)) {
-        return RequestInvalid("page_token: expected one that a response gave");
-      }
-      lease_id = token.second;
+      after = LeasePlace::Parse(request->page_token());
+      if (!after) return RequestInvalid("page_token: expected one that a response gave");
     }
-    LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<StoreView> view, coordinator_.ReadStore());
-    LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<LeaseRow> rows,
-                              view->EndedLeases(run_id, before_ms, lease_id, size));
-    for (const LeaseRow& row : rows) *response->add_leases() = MakeEndedLease(row);
-    if (static_cast<int64_t>(rows.size()) == size) {
-      response->set_next_page_token(
-          absl::StrCat(rows.back().ended_unix_ms, " ", rows.back().lease_id));
-    }
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        const LeasePage page,
+        ReadLeases(coordinator_, {.run = run_id}, after,
+                   request->page_size() == 0 ? kPageSizeDefault : request->page_size()));
+    for (const LeaseSummary& lease : page.leases) *response->add_leases() = LeaseToWire(lease);
+    if (page.next) response->set_next_page_token(page.next->ToText());
     return absl::OkStatus();
   });
 }

@@ -263,6 +263,43 @@ function worker(n: number) {
   };
 }
 
+const kLeaseWords = ['shard 17 has another digest than the manifest says', '</td><script>alert(3)</script> \u202Egnp.exe', 'w'.repeat(1024), 'somebody is at the keyboard', ''];
+const kLeaseStates = ['done', 'done', 'inconclusive', 'done', 'canceled', 'expired'];
+
+function lease(n: number, who: number, state: string) {
+  const one = kOperators[who]!;
+  const ended_ms = kNow - 400_000 * (n + 1);
+  return {
+    run: kRun,
+    state,
+    first_step: 50_000 + 8 * n,
+    end_step: 50_000 + 8 * n + 1 + (n % 8),
+    worker_key: workerOf(who),
+    operator_key: keyOf(who),
+    operator: one.name,
+    hardware: one.hardware,
+    backends: who === 4 ? [] : [one.backend],
+    granted_ms: ended_ms - 900_000,
+    ended_ms: state === 'live' ? null : ended_ms,
+    detail: state === 'inconclusive' || state === 'canceled' ? kLeaseWords[n % kLeaseWords.length] : '',
+  };
+}
+
+// As the coordinator does, a page of a filtered list looks at so many only.
+function leases(query: URLSearchParams) {
+  const [wanted, who] = [query.get('state'), query.get('worker') ?? query.get('operator')];
+  const begin = Number(query.get('page') ?? 0);
+  const found = [];
+  let n = begin;
+  for (; n < 1_000 && n < begin + 60 && found.length < Number(query.get('limit') ?? 100); ++n) {
+    const of = n % kOperators.length;
+    const state = wanted === 'live' ? 'live' : kLeaseStates[Math.floor(n / 2) % kLeaseStates.length]!;
+    const fits = wanted === null || wanted === state || (wanted === 'unfinished' && state !== 'done');
+    if (fits && (who === null || who === keyOf(of) || who === workerOf(of))) found.push(lease(n, of, state));
+  }
+  return { leases: found, next: n < 1_000 && wanted !== 'live' ? String(n) : null };
+}
+
 const kLogSize = 400_004;
 const kOrigin = 'fixture.example/log';
 const kLogKey = `${kOrigin}+00000000+AQ==`;
@@ -291,6 +328,7 @@ function answer(path: string, query: URLSearchParams): unknown {
     if (third === 'curves') return curves(query);
     if (third === 'disputes') return small ? page('disputes', 0, () => null) : page('disputes', 4, (n) => dispute([1234, 40_001, 40_002, 66_600][n]!, n), true);
     if (third === 'attestations') return small ? page('attestations', 0, () => null) : page('attestations', 174_380, (n) => attestation(Math.floor(n / 3) % kSteps, n % 3, false), true);
+    if (third === 'leases') return small ? page('leases', 0, () => null) : leases(query);
     if (third === 'steps' && fourth === undefined) {
       const begin = Number(query.get('begin') ?? 0);
       const state = query.get('state');
@@ -309,6 +347,7 @@ function answer(path: string, query: URLSearchParams): unknown {
     }
   }
   if (path === 'disputes') return page('disputes', 4, (n) => dispute([1234, 40_001, 40_002, 66_600][n]!, n), true);
+  if (path === 'leases') return leases(query);
   if (path === 'operators') return page('operators', kOperators.length, operator);
   if (path === 'workers') return page('workers', kOperators.length, worker);
   const who = kOperators.findIndex((_, n) => second === keyOf(n) || second === workerOf(n));

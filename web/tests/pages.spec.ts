@@ -41,14 +41,15 @@ const kPages: Named[] = [
   { name: 'run', path: () => `/runs/${run}`, heading: 'walk', ready: (page) => page.locator('.u-wrap canvas').nth(3).waitFor() },
   { name: 'steps', path: () => `/runs/${run}/steps`, heading: 'walk', ready: text('Gradient norm') },
   { name: 'attestations', path: () => `/runs/${run}/attestations`, heading: 'walk', ready: text('✗ mismatch') },
+  { name: 'leases', path: () => `/runs/${run}/leases`, heading: 'walk', ready: text('✓ done') },
   { name: 'disputes of a run', path: () => `/runs/${run}/disputes`, heading: 'walk', ready: text('First difference') },
   { name: 'manifest', path: () => `/runs/${run}/manifest`, heading: 'walk', ready: text('States to start from') },
   { name: 'step', path: () => `/runs/${run}/steps/3`, heading: 'Step 3', ready: (page) => page.locator('[data-testid=checked][data-done=yes]').waitFor() },
   { name: 'disputed step', path: () => `/runs/${run}/steps/6`, heading: 'Step 6', ready: (page) => page.locator('[data-testid=checked][data-done=yes]').waitFor() },
   { name: 'operators', path: () => '/operators', heading: 'Operators', ready: text('x86-avx2') },
-  { name: 'operator', path: () => `/operators/${operator}`, heading: /./, ready: text('Newest attestations') },
+  { name: 'operator', path: () => `/operators/${operator}`, heading: /./, ready: (page) => page.getByRole('region', { name: 'Leases that were not finished' }).locator('.empty, .table').waitFor() },
   { name: 'workers', path: () => '/workers', heading: 'Workers', ready: text('x86-avx2') },
-  { name: 'worker', path: () => `/workers/${worker}`, heading: /./, ready: text('Right in a row') },
+  { name: 'worker', path: () => `/workers/${worker}`, heading: /./, ready: (page) => page.getByRole('region', { name: 'Leases that were not finished' }).locator('.empty, .table').waitFor() },
   { name: 'disputes', path: () => '/disputes', heading: 'Disputes', ready: text('First difference') },
   { name: 'log', path: () => '/log', heading: 'Log', ready: (page) => page.locator('[data-testid=head][data-good=yes]').waitFor() },
   { name: 'entry', path: () => '/log/1', heading: 'Entry 1', ready: (page) => page.locator('[data-testid=entry][data-good=yes]').waitFor() },
@@ -204,6 +205,64 @@ describe('what pages check', () => {
     await page.getByLabel('Windows').check();
     await page.getByText('wsl --install -d Debian').waitFor();
     expect(asked).toEqual([]);
+    await watched.close();
+  });
+});
+
+describe('what became of leases', () => {
+  const kWords = ['<img src=x onerror=alert(1)>', '\u2066\u05d0\u202e gnp.exe', 'w'.repeat(1024), '', ''];
+
+  it.each([
+    ['desktop', kDesktop],
+    ['phone', kPhone],
+  ])('what their holders say is text, and all of it is there: %s', async (_, options) => {
+    const watched = await Watched.open(browser, world.facts.http_address, options);
+    const { page } = watched;
+    await page.route('**/api/v1/**/leases?*', async (route) => {
+      const answer = await route.fetch();
+      const [one] = (await answer.json()).leases;
+      const leases = kWords.map((detail, n) => ({ ...one, state: ['inconclusive', 'canceled', 'inconclusive', 'canceled', 'expired'][n], detail, end_step: one.end_step + n, granted_ms: one.granted_ms + n }));
+      await route.fulfill({ response: answer, json: { leases, next: null } });
+    });
+    await page.goto(`${world.facts.http_address}/runs/${run}/leases`);
+    const words = page.locator('td.words');
+    await words.nth(4).waitFor();
+    expect(await words.allInnerTexts()).toEqual([kWords[0], '\ufffd\u05d0\ufffd gnp.exe', kWords[2], 'nothing said', '–']);
+    expect(await words.locator('img').count()).toBe(0);
+    expect(await words.nth(2).locator('bdi').evaluate((element) => element.scrollWidth <= element.parentElement!.clientWidth)).toBe(true);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
+    expect(await violations(page)).toEqual([]);
+    expect(watched.wrong).toEqual([]);
+    await watched.close();
+  });
+
+  it('a page with none of a filtered list is not taken for its end', async () => {
+    const watched = await Watched.open(browser, world.facts.http_address);
+    const { page } = watched;
+    await page.route('**/api/v1/leases?*', async (route) => {
+      const older = new URL(route.request().url()).searchParams.has('page');
+      const answer = await fetch(`${world.facts.http_address}/api/v1/runs/${run}/leases`);
+      const leases = (await answer.json()).leases.slice(0, 1).map((one: object) => ({ ...one, state: 'expired' }));
+      await route.fulfill({ json: older ? { leases, next: null } : { leases: [], next: '5-aa' } });
+    });
+    await page.goto(`${world.facts.http_address}/workers/${worker}`);
+    await page.getByText('None on this page').waitFor();
+    await page.getByRole('navigation', { name: 'Pages of the leases' }).getByRole('button', { name: 'Next' }).click();
+    await page.getByText('✗ expired').waitFor();
+    expect(watched.wrong).toEqual([]);
+    await watched.close();
+  });
+
+  it('all that have ended, those that are held, and none of a kind', async () => {
+    const watched = await Watched.open(browser, world.facts.http_address);
+    const { page } = watched;
+    await page.goto(`${world.facts.http_address}/runs/${run}/leases`);
+    await page.getByText('✓ done').first().waitFor();
+    await Promise.all([page.waitForResponse(/leases\?state=unfinished&/), page.getByLabel('State').selectOption('unfinished')]);
+    await page.getByLabel('State').selectOption('inconclusive');
+    await page.getByText('None is inconclusive.').waitFor();
+    await page.getByRole('navigation', { name: 'Parts of the run' }).getByRole('link', { name: 'Leases' }).waitFor();
+    expect(watched.wrong).toEqual([]);
     await watched.close();
   });
 });

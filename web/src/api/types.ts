@@ -174,6 +174,23 @@ export interface Dispute {
   first_difference?: Difference;
 }
 
+export type LeaseState = 'live' | 'done' | 'canceled' | 'inconclusive' | 'expired';
+
+export interface Lease {
+  run: Hex;
+  state: LeaseState;
+  first_step: number;
+  end_step: number; // one past the last
+  worker_key: Hex;
+  operator_key: Hex;
+  operator: string;
+  hardware: string;
+  backends: string[];
+  granted_ms: number;
+  ended_ms: number | null;
+  detail: string;
+}
+
 export interface Credit {
   valid: number;
   pending: number;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { ago, bytes, count, counted, duration, float, percent, perHour, short, shortHex, time, timeLeftMs, visible } from './format';
+import { ago, bytes, count, counted, duration, float, percent, perHour, short, shortHex, stepRange, time, timeLeftMs, visible } from './format';
 
 describe('count', () => {
   it('groups digits by threes with a narrow space', () => {
     expect([0, 7, 999, 1000, 80957, 1234567].map(count)).toEqual(['0', '7', '999', '1\u202f000', '80\u202f957', '1\u202f234\u202f567']);
     expect(count(-1500)).toBe('\u22121\u202f500');
+  });
+  it('names steps from one to before another', () => {
+    expect([stepRange(7, 8), stepRange(7, 10), stepRange(998, 1001)]).toEqual(['7', '7–9', '998–1\u202f000']);
   });
   it('counts one thing and several', () => {
     expect([counted(1, 'step'), counted(2, 'step'), counted(0, 'leaf', 'leaves')]).toEqual(['1 step', '2 steps', '0 leaves']);

@@ -18,6 +18,11 @@ export function counted(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
 
+// Steps from `first` to before `end`: "7", "7–9".
+export function stepRange(first: number, end: number): string {
+  return end - first <= 1 ? count(first) : `${count(first)}–${count(end - 1)}`;
+}
+
 // The part of a whole in percent. Never rounds to 0 % or 100 % what is not: a run with one step missing is not complete.
 export function percent(part: number, whole: number): string {
   if (whole <= 0) return '0%';

@@ -8,9 +8,10 @@ import type { Operator, OperatorDetail, Worker, WorkerDetail } from '../api/type
 import { count, shortHex } from '../format/format';
 import { AttestationTable } from '../parts/attestations';
 import { Field, PageHead, Readout, Section, Table, Th } from '../parts/layout';
+import { UnfinishedLeases } from '../parts/leases';
 import { Empty, Show } from '../parts/loaded';
 import { Exports, Paged } from '../parts/paged';
-import { CreditCells, Hash, Name, When } from '../parts/text';
+import { Backends, CreditCells, Hash, Name, When } from '../parts/text';
 import { Link } from '../route/navigate';
 
 const fresh = (event: LiveEvent) => event.event === 'key' || event.event === 'attestation' || event.event === 'dispute';
@@ -203,20 +204,6 @@ function WorkerTable({ workers, operators }: { workers: Worker[]; operators: boo
   );
 }
 
-function Backends({ classes }: { classes: string[] }) {
-  if (classes.length === 0) return <span class="soft">none yet</span>;
-  return (
-    <>
-      {classes.map((one, n) => (
-        <span key={one} class="nowrap">
-          {n > 0 && ', '}
-          <bdi class="mono">{one}</bdi>
-        </span>
-      ))}
-    </>
-  );
-}
-
 function Credit({ of, extra }: { of: Pick<Operator, 'credit' | 'own_run' | 'rejected_why'>; extra?: ComponentChildren }) {
   const { credit } = of;
   return (
@@ -321,6 +308,9 @@ export function OperatorPage({ operator }: { operator: string }) {
             <Section title="Newest attestations">
               {found.recent.length === 0 ? <Empty>Nothing attested yet.</Empty> : <AttestationTable attestations={found.recent} operators={false} />}
             </Section>
+            <Section title="Leases that were not finished">
+              <UnfinishedLeases operator={operator} />
+            </Section>
             <Section title="Registration">
               <dl class="fields">
                 <Field label="Contact">
@@ -378,6 +368,9 @@ export function WorkerPage({ worker }: { worker: string }) {
             />
             <Section title="Newest attestations">
               {found.recent.length === 0 ? <Empty>Nothing attested yet.</Empty> : <AttestationTable attestations={found.recent} operators={false} />}
+            </Section>
+            <Section title="Leases that were not finished">
+              <UnfinishedLeases worker={worker} />
             </Section>
             <Section title="Registration">
               <dl class="fields">

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run: what has been checked of it, its map and curves; and as parts of their own its steps, attestations, disputes and manifest.
+// One run: what has been checked of it, its map and curves; and as parts of their own its steps, attestations, leases, disputes and
+// manifest.
 import { useState } from 'preact/hooks';
 import type { LiveEvent } from '../api/events';
 import { useResource } from '../api/resource';
-import type { Attestation, RunDetail, Step, StateName } from '../api/types';
+import type { Attestation, Lease, RunDetail, Step, StateName } from '../api/types';
 import { RunCharts } from '../charts/curves';
 import { CoverageMap } from '../coverage/map';
 import { kStates } from '../coverage/model';
@@ -14,6 +15,7 @@ import { bytes, count, counted, duration, float, percent, perHour, short, shortH
 import { AttestationTable } from '../parts/attestations';
 import { later } from '../parts/later';
 import { Field, PageHead, Readout, Section, Table, Th } from '../parts/layout';
+import { kLeaseStates, LeaseTable, LeaseWords } from '../parts/leases';
 import { Empty, Show } from '../parts/loaded';
 import { Exports, Paged } from '../parts/paged';
 import { CountsBar, CountsTable, Hash, Name, State, When } from '../parts/text';
@@ -31,6 +33,7 @@ const kParts: { part: RunPart; text: string }[] = [
   { part: 'overview', text: 'Overview' },
   { part: 'steps', text: 'Steps' },
   { part: 'attestations', text: 'Attestations' },
+  { part: 'leases', text: 'Leases' },
   { part: 'disputes', text: 'Disputes' },
   { part: 'manifest', text: 'Manifest' },
 ];
@@ -69,6 +72,8 @@ export function RunPage({ run, part }: { run: string; part: RunPart }) {
               return <Steps run={detail} />;
             case 'attestations':
               return <Attestations run={detail} />;
+            case 'leases':
+              return <Leases run={run} />;
             case 'disputes':
               return <DisputeList path={`/api/v1/runs/${run}/disputes`} run={run} />;
             case 'manifest':
@@ -372,6 +377,48 @@ function Attestations({ run }: { run: RunDetail }) {
       >
         {(attestations) => <AttestationTable attestations={attestations} />}
       </Paged>
+    </Section>
+  );
+}
+
+const kNoLeases: Record<string, string> = {
+  '': 'No lease of this run has ended yet.',
+  live: 'Nobody holds a lease of this run now.',
+  unfinished: 'Every lease that has ended was finished.',
+};
+
+function Leases({ run }: { run: string }) {
+  const [state, setState] = useState('');
+  return (
+    <Section title="Leases" aside={<Exports path={`/api/v1/runs/${run}/leases`} what="the leases" />}>
+      <p class="lead">
+        What became of the steps that machines took upon them. This is the coordinator’s word, kept for some 30 days: leases are not in the log.
+      </p>
+      <div class="form">
+        <label>
+          State
+          <select value={state} onChange={(event) => setState(event.currentTarget.value)}>
+            <option value="">all that have ended</option>
+            <option value="unfinished">not finished</option>
+            {kLeaseStates.map((name) => (
+              <option key={name} value={name}>
+                {name === 'live' ? 'live: held now' : name}
+              </option>
+            ))}
+          </select>
+        </label>
+      </div>
+      <Paged<'leases', Lease>
+        path={`/api/v1/runs/${run}/leases`}
+        query={{ state }}
+        name="leases"
+        what="the leases"
+        empty={kNoLeases[state] ?? `None is ${state}.`}
+        fresh={ofRun(run, 'lease')}
+      >
+        {(leases) => <LeaseTable leases={leases} />}
+      </Paged>
+      <LeaseWords states={kLeaseStates.filter((name) => name !== 'live')} />
     </Section>
   );
 }

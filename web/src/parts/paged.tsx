@@ -39,7 +39,12 @@ export function Paged<Name extends string, Item>({
         const items = answer[name] as Item[];
         return (
           <>
-            {items.length === 0 ? <Empty>{pages.length === 0 ? empty : 'Nothing more.'}</Empty> : children(items)}
+            {items.length > 0 ? (
+              children(items)
+            ) : (
+              // A filtered list may have nothing on a page and go on.
+              <Empty>{answer.next !== null ? 'None on this page. There are older ones to look through.' : pages.length === 0 ? empty : 'Nothing more.'}</Empty>
+            )}
             {(pages.length > 0 || answer.next !== null) && (
               <nav class="pager" aria-label={`Pages of ${what}`}>
                 <button type="button" disabled={pages.length === 0} onClick={() => setTokens({ list, pages: [] })}>

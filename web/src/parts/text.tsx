@@ -151,6 +151,21 @@ export function CountsTable({ counts, of }: { counts: Counts; of: number }) {
   );
 }
 
+// Classes of backends, which are the coordinator's words.
+export function Backends({ classes }: { classes: string[] }) {
+  if (classes.length === 0) return <span class="soft">none yet</span>;
+  return (
+    <>
+      {classes.map((one, n) => (
+        <span key={one} class="nowrap">
+          {n > 0 && ', '}
+          <bdi class="mono">{one}</bdi>
+        </span>
+      ))}
+    </>
+  );
+}
+
 export function CreditCells({ credit }: { credit: Credit }) {
   return (
     <>

@@ -8,6 +8,7 @@ const kRoutes: [string, Route][] = [
   [`/runs/${kRun}`, { page: 'run', run: kRun, part: 'overview' }],
   [`/runs/${kRun}/steps`, { page: 'run', run: kRun, part: 'steps' }],
   [`/runs/${kRun}/attestations`, { page: 'run', run: kRun, part: 'attestations' }],
+  [`/runs/${kRun}/leases`, { page: 'run', run: kRun, part: 'leases' }],
   [`/runs/${kRun}/disputes`, { page: 'run', run: kRun, part: 'disputes' }],
   [`/runs/${kRun}/manifest`, { page: 'run', run: kRun, part: 'manifest' }],
   [`/runs/${kRun}/steps/0`, { page: 'step', run: kRun, step: 0 }],
@@ -30,7 +31,7 @@ describe('routes', () => {
   });
   it.each([
     '/nothing', '/runs', '/runs/abc', `/runs/${kRun.toUpperCase()}`, `/runs/${kRun}/steps/01`, `/runs/${kRun}/steps/-1`, `/runs/${kRun}/steps/1e3`,
-    `/runs/${kRun}/overview`, `/runs/${kRun}/steps/9007199254740993`, '/log/x', '/log/1/2', `/operators/${kRun}/x`, `/disputes/${kRun}`, '/__proto__', '/constructor',
+    `/runs/${kRun}/overview`, `/runs/${kRun}/steps/9007199254740993`, '/log/x', '/log/1/2', '/leases', `/runs/${kRun}/leases/0`, `/operators/${kRun}/x`, `/disputes/${kRun}`, '/__proto__', '/constructor',
   ])('%s is no page', (path) => expect(parseRoute(path)).toEqual({ page: 'unknown', path }));
   it('takes a slash at the end', () => expect(parseRoute('/log/')).toEqual({ page: 'log' }));
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Addresses of pages: parsing and writing, without side effects. Whatever is not a page is `unknown`, never an error.
-export type RunPart = 'overview' | 'steps' | 'attestations' | 'disputes' | 'manifest';
+export type RunPart = 'overview' | 'steps' | 'attestations' | 'leases' | 'disputes' | 'manifest';
 
 export type Route =
   | { page: 'runs' }
@@ -20,7 +20,7 @@ export type Route =
 
 const kHex = /^[0-9a-f]{64}$/;
 const kInteger = /^(0|[1-9][0-9]{0,15})$/;
-const kRunParts: RunPart[] = ['steps', 'attestations', 'disputes', 'manifest'];
+const kRunParts: RunPart[] = ['steps', 'attestations', 'leases', 'disputes', 'manifest'];
 
 function integer(text: string | undefined): number | null {
   if (text === undefined || !kInteger.test(text)) return null;
