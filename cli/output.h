@@ -34,8 +34,8 @@ inline absl::Status PrintJson(const nlohmann::json& value) {
 // In quotes, with escapes for what a terminal would not show.
 inline std::string Quoted(absl::string_view bytes) {
   // An apostrophe needs none between double quotes.
-  return absl::StrCat("\"",
-                      absl::StrReplaceAll(absl::Utf8SafeCHexEscape(bytes), {{"\\'", "'"}}), "\"");
+  return absl::StrCat("\"", absl::StrReplaceAll(absl::Utf8SafeCHexEscape(bytes), {{"\\'", "'"}}),
+                      "\"");
 }
 
 }  // namespace lockstep::cli

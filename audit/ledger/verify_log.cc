@@ -292,8 +292,8 @@ class LogVerifier {
       disputed.others.push_back(digest(mismatch->computed));
       disputed.evidence.push_back(run.attestations()[id].log_index);
       const Difference& difference = mismatch->difference;
-      disputed.places.push_back(absl::StrCat(difference.field, difference.place.empty() ? "" : " ",
-                                             difference.place));
+      disputed.places.push_back(
+          absl::StrCat(difference.field, difference.place.empty() ? "" : " ", difference.place));
     }
     return disputed;
   }

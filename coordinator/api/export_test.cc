@@ -40,8 +40,7 @@ class ExportTest : public ApiTest {
     const LeaseRow other = network_.Lease(WorkerKey(1)).lease;
     audit::StepRecord wrong = network_.Record(other.first_step);
     wrong.windows = audit::TestDigest("wrong", 0);
-    network_
-        .Attest(network_.Found(other, other.first_step, WorkerKey(1), &wrong), WorkerKey(1))
+    network_.Attest(network_.Found(other, other.first_step, WorkerKey(1), &wrong), WorkerKey(1))
         .value();
   }
 };

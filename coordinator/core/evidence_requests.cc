@@ -142,8 +142,8 @@ absl::StatusOr<AttestationAnswer> Coordinator::Attest(Work& work, const Ed25519P
   const Digest signer{key.bytes};
   const absl::StatusOr<CanaryRow> canary = work.view().Canary(said.lease_id);
   if (!canary.ok() && !absl::IsNotFound(canary.status())) return canary.status();
-  const bool of_canary =
-      canary.ok() && canary->step == said.step && canary->run == said.run_id && canary->key == signer;
+  const bool of_canary = canary.ok() && canary->step == said.step && canary->run == said.run_id &&
+                         canary->key == signer;
   // It ended its lease; the answer may have been lost.
   if (of_canary && canary->state == CanaryState::kSeen && Saw(*canary, said)) {
     return AttestationAnswer();

@@ -310,7 +310,8 @@ absl::StatusOr<Coordinator::LiveLease*> Coordinator::FindLive(Work& work,
 absl::StatusOr<bool> Coordinator::Heartbeat(const Caller& caller, const std::string& lease_id) {
   LOCKSTEP_RETURN_IF_ERROR(CheckTime(caller));
   return Write<bool>(SourceOf(caller.key.Id()), 1, [&](Work& work) -> absl::StatusOr<bool> {
-    LOCKSTEP_ASSIGN_OR_RETURN(LiveLease* const lease, FindLive(work, caller.key, caller.attempt_id, lease_id));
+    LOCKSTEP_ASSIGN_OR_RETURN(LiveLease* const lease,
+                              FindLive(work, caller.key, caller.attempt_id, lease_id));
     LeaseRow row = lease->row;
     row.heartbeat_ms = work.now_ms;
     row.expires_ms = std::min(work.now_ms + lease->lease_ms, row.bound_ms);
@@ -351,7 +352,8 @@ absl::Status Coordinator::ReleaseLease(const Caller& caller, const std::string& 
                        LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<std::string> before,
                                                  Answered(work, caller));
                        if (before) return true;
-                       const absl::StatusOr<LiveLease*> found = FindLive(work, caller.key, caller.attempt_id, lease_id);
+                       const absl::StatusOr<LiveLease*> found =
+                           FindLive(work, caller.key, caller.attempt_id, lease_id);
                        LOCKSTEP_RETURN_IF_ERROR(Remember(work, caller, "released"));
                        if (rpc::ReasonOf(found.status()) == "LEASE_EXPIRED") {
                          // Its last attestation ended it, which its holder need not know.

@@ -94,7 +94,7 @@ class Served {
   }
   // Ready to be sent: attestations of the lease's steps.
   std::vector<v1::SubmitAttestationRequest> Attestations(TestClient& client, const v1::Lease& lease,
-                                              int key) const {
+                                                         int key) const {
     std::vector<v1::SubmitAttestationRequest> requests;
     for (uint64_t step = lease.begin_step(); step < lease.end_step(); ++step) {
       audit::Attestation said = audit::TestAttestation(run_, records_[step], TestPublicKey(key));

@@ -185,6 +185,7 @@ class FakeCoordinator final : public v1::AuditService::Service {
   grpc::Status SubmitAttestation(grpc::ServerContext*, const v1::SubmitAttestationRequest* request,
                                  v1::SubmitAttestationResponse* response) override {
     const std::lock_guard<std::mutex> lock(mutex_);
+    headers_.emplace_back().set_attempt_id(request->attempt_id());
     if (const auto fault = TakeFault("SubmitAttestation", false)) return rpc::ToGrpc(*fault);
     const auto attest = [&]() -> absl::Status {
       const auto entry = audit::LogEntry::Parse(request->envelope());
