@@ -190,7 +190,7 @@ class SmallNetwork {
   void Match(const LeaseRow& lease, uint64_t step, int key,
              const std::string& backend = "x86-avx2") {
     const audit::Attestation said = Found(lease, step, key, nullptr, backend);
-    const AttestationAnswer answer = Attest(lease, said, key).value();
+    const AttestationAnswer answer = Attest(said, key).value();
     if (answer.challenge) Open(Openings(said, answer, key), key).value();
   }
 
