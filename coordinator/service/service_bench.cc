@@ -209,7 +209,7 @@ class Sender {
 // All workers at once from one thread, so that the clients, which are elsewhere in life, take
 // little of these cores from the coordinator. How many were answered.
 int64_t SendAll(const std::vector<std::unique_ptr<TestClient>>& clients,
-                const std::vector<std::vector<v1::SignedRequest>>& requests) {
+                const std::vector<std::vector<v1::SubmitAttestationRequest>>& requests) {
   grpc::CompletionQueue queue;
   std::vector<std::unique_ptr<Sender>> senders;
   size_t sending = 0;
@@ -246,7 +246,7 @@ LOCKSTEP_BENCH(coordinator_ingest, "durable attestations a second through the gR
       leases[n] = answer.lease();
     }
   });
-  std::vector<std::vector<v1::SignedRequest>> requests(kWorkers);
+  std::vector<std::vector<v1::SubmitAttestationRequest>> requests(kWorkers);
   for (int n = 0; n < kWorkers; ++n) {
     requests[n] = served.Attestations(*clients[n % kConnections], leases[n], WorkerKey(n));
   }
