@@ -272,6 +272,9 @@ class Coordinator {
   CanaryRow MakeCanary(const LeaseRow& lease, const audit::StepRecord& record);
 
   // Attestations and openings.
+  // What was answered to an attestation that is in the log already. From any thread.
+  std::optional<AttestationAnswer> FindLogged(const Ed25519PublicKey& key,
+                                              const audit::LogEntry& entry) const;
   absl::StatusOr<AttestationAnswer> Attest(Work& work, const Ed25519PublicKey& key,
                                            const std::string& attempt_id,
                                            const audit::LogEntry& entry,

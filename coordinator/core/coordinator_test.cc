@@ -502,6 +502,21 @@ TEST_F(CoordinatorTest, TheSameRequestHasTheSameAnswer) {
       HasReason("LEASE_EXPIRED"));
 }
 
+// Else whoever reads it in the log could keep its signer waiting with it.
+TEST_F(CoordinatorTest, WhatIsInTheLogIsAnsweredWithoutTheWriter) {
+  Begin();
+  const int worker = WorkerKey(0);
+  const LeaseRow lease = network_.Lease(worker, 2).lease;
+  const audit::Attestation said = network_.Found(lease, 0, worker);
+  const AttestationAnswer once = network_.Attest(said, worker).value();
+  network_->Stop();
+  const AttestationAnswer again = network_.Attest(said, worker, "attempt 2").value();
+  EXPECT_EQ(again.entry->log_index, once.entry->log_index);
+  EXPECT_EQ(again.challenge, once.challenge);
+  EXPECT_THAT(network_.Attest(network_.Found(lease, 1, worker), worker).status(),
+              StatusIs(absl::StatusCode::kUnavailable));
+}
+
 TEST_F(CoordinatorTest, TimesTooFarOffAreRefusedAndLeasesDoNotCare) {
   Begin();
   const int worker = WorkerKey(0);
