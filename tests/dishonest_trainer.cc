@@ -5,6 +5,9 @@
 // `lockstep train` goes on from there and notices nothing.
 //
 //   lockstep_dishonest_trainer RUN weight|window|learning-rate
+//
+// weight: of a step whose update is made. Where a spike skips it, an honest trainer takes over the
+// roots of the step before, and the state here would not be the one that the record commits to.
 #include <cstdint>
 #include <cstdio>
 #include <memory>
